@@ -1,0 +1,11 @@
+// Tests run on the sources, as ES modules; the condition makes the workspace's packages resolve to src.
+export default {
+  testEnvironment: 'node',
+  testEnvironmentOptions: { customExportConditions: ['ambit-source', 'node', 'node-addons'] },
+  extensionsToTreatAsEsm: ['.ts'],
+  transform: { '^.+\\.ts$': ['@swc/jest', { swcrc: true }] },
+  moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
+  testMatch: ['<rootDir>/{libs,apps,test,examples}/**/*.test.ts'],
+  modulePathIgnorePatterns: ['/dist/'],
+  workerIdleMemoryLimit: '1GB',
+};
