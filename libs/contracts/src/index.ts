@@ -5,3 +5,13 @@ export { keysOf, pattern, subject } from './kit/subject.js';
 export { fromToken, toToken } from './kit/token.js';
 export { HEADER } from './kit/headers.js';
 export { platformFault, platformFaults, type PlatformCode } from './faults.js';
+export { refusals, refusing, type RefusalCode } from './refusals.js';
+export { buckets, MAX_PAYLOAD_BYTES, MINIMUM_NATS_SERVER, objectStores, streams, type BucketDecl, type ObjectStoreDecl, type StreamDecl } from './streams.js';
+export {
+  Abort, Claim, epochKey, INLINE_RESULT_BYTES, journalSubject, leaseKey, Mapping, mappingKey, Outcome, OutcomeStatus, RunState, RunStatus, SnapshotHead, snapshotKey,
+} from './journal.js';
+export { auditEvent, AuditRecord } from './audit.js';
+export {
+  AgentId, Condition, Exposure, FaultBodySchema, Hex64, Instant, JsonObject, Limits, MatchRule, NameList, Owner, page, PageInput, PermissionMode, Policy, Principal, ProjectId,
+  RetentionClass, Rule, SetName, Slug, SubagentSlot, Target, ToolDefinition, ToolEffect, Uuid, Version, Via,
+} from './nouns.js';

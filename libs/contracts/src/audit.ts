@@ -1,0 +1,32 @@
+import { z } from 'zod';
+import { event, type EventContract } from './kit/contract.js';
+import { Hex64, Instant, Principal, RetentionClass, Via } from './nouns.js';
+
+/** One link of an owner's audit chain. `hash` = sha256 of the previous hash and the canonical JSON of the record without `hash`. */
+export const AuditRecord = z
+  .object({
+    schemaVersion: z.literal(1),
+    owner: z.string().max(63),
+    sequence: z.int().min(1),
+    at: Instant,
+    actor: Principal.nullable(),
+    principal: Principal.nullable(),
+    via: Via.nullable(),
+    projectId: z.string().max(63).nullable(),
+    action: z.string().max(100),
+    target: z.string().max(500),
+    beforeDigest: Hex64.nullable(),
+    afterDigest: Hex64.nullable(),
+    rule: z.string().max(500).nullable(),
+    reason: z.string().max(2_000).nullable(),
+    traceId: z.string().max(64).nullable(),
+    retention: RetentionClass,
+    previousHash: Hex64,
+    hash: Hex64,
+  })
+  .meta({ id: 'AuditRecord' });
+export type AuditRecord = z.output<typeof AuditRecord>;
+
+/** Every owner tells its audit records in the same shape. */
+export const auditEvent = <const O extends string>(owner: O): EventContract<`ambit.evt.${O}.v1.audit.appended`, typeof AuditRecord> =>
+  event(`ambit.evt.${owner}.v1.audit.appended` as `ambit.evt.${O}.v1.audit.appended`, { summary: 'A record joined this owner’s audit chain', payload: AuditRecord });
