@@ -66,7 +66,6 @@ export interface RpcDef<I extends z.ZodType, O extends z.ZodType, E extends Faul
 }
 
 /** Declares a question and its answer. Types, validation, documents and NATS permissions are read off the value. */
-// eslint-disable-next-line @typescript-eslint/no-empty-object-type
 export function rpc<const S extends string, I extends z.ZodType, O extends z.ZodType, const E extends FaultMap = {}>(subject: S, def: RpcDef<I, O, E>): Rpc<S, I, O, E> {
   return {
     kind: 'rpc', subject, owner: ownerOf(subject, 'rpc'), summary: def.summary, input: def.input, output: def.output, errors: def.errors ?? ({} as E),
