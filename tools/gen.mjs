@@ -1,0 +1,50 @@
+// npm run gen: writes what is read off other files. `--check` writes nothing and fails when a file would change.
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const isCheck = process.argv.includes('--check');
+
+// Generators read the built packages, so that they run on any Node we support; the build is cached by nx.
+execFileSync('npx', ['--no-install', 'nx', 'run-many', '-t', 'build', '-p', '@ambit/contracts', '--output-style=static'], {
+  cwd: root,
+  stdio: ['ignore', 'ignore', 'inherit'],
+  env: { ...process.env, NX_TUI: 'false' },
+});
+
+const { asyncapiDocument, validateAsyncapi } = await import('./gen/asyncapi.mjs');
+const { faultsPage } = await import('./gen/faults.mjs');
+const { subjectsPage } = await import('./gen/subjects.mjs');
+const { systemPicture } = await import('./gen/system.mjs');
+const { decisionIndex } = await import('./gen/decisions.mjs');
+
+const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const asyncapi = asyncapiDocument(version);
+validateAsyncapi(asyncapi);
+
+/** Path from the root → text. */
+const files = new Map([
+  ['docs/generated/asyncapi.json', `${JSON.stringify(asyncapi, null, 2)}\n`],
+  ['docs/generated/faults.md', faultsPage()],
+  ['docs/generated/subjects.md', subjectsPage()],
+  ['docs/generated/system.mmd', systemPicture()],
+  ['docs/decisions/README.md', decisionIndex(root)],
+]);
+
+const stale = [];
+for (const [path, text] of files) {
+  const file = join(root, path);
+  if (existsSync(file) && readFileSync(file, 'utf8') === text) continue;
+  stale.push(path);
+  if (isCheck) continue;
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, text);
+}
+for (const path of stale) console.log(`${isCheck ? 'out of date' : 'wrote'} ${path}`);
+if (isCheck && stale.length > 0) {
+  console.error('Run `npm run gen` and commit what it writes.');
+  process.exit(1);
+}
+console.log(`${files.size} generated files ${stale.length === 0 ? 'are as they should be' : 'checked'}`);
