@@ -1,1 +1,54 @@
-export {};
+export { ARGUMENT_LIMITS, BadArguments, isObject, parseArguments } from './arguments.js';
+export {
+  byCodeUnit,
+  canonicalJson,
+  canonicalRecord,
+  digestOf,
+  fingerprint,
+  isWellFormed,
+  NotCanonical,
+  RECORD_BOUNDS,
+  sha256Hex,
+  VALUE_BOUNDS,
+  type Bounds,
+} from './canonical.js';
+export { formatDuration, parseDuration } from './duration.js';
+export { argumentsHash, instanceId, operationId, resumeRunId, targetHash, uuidV8, type InstanceIdentity } from './operation-id.js';
+export {
+  allows,
+  cataloguePolicyHash,
+  composeCatalogue,
+  intersectLists,
+  narrowerMode,
+  NOTHING_ALLOWED,
+  type CataloguePolicy,
+} from './policy.js';
+export {
+  listFromDocument,
+  listToDocument,
+  PolicyDocument,
+  policyFromDocument,
+  policyToDocument,
+  ruleToDocument,
+} from './policy-document.js';
+export { registrationProblem, RESERVED_NAMES, RESERVED_PREFIXES, RESERVED_TABLE, RESERVED_TABLE_VERSION } from './reserved.js';
+export {
+  Access,
+  isSnapshot,
+  ModelFacts,
+  ownersOf,
+  readSnapshot,
+  SNAPSHOT_FORMAT,
+  SNAPSHOT_SCHEMA_VERSION,
+  SnapshotMismatch,
+  SnapshotPlugin,
+  SnapshotPrompt,
+  SnapshotRecord,
+  SnapshotServer,
+  SnapshotSkill,
+  SnapshotSubagent,
+  SnapshotTool,
+  Switches,
+  toolOf,
+} from './snapshot.js';
+export { foldName, looksQualified, qualifiedToolName, reservedNameOf, TOOL_NAME_MAX } from './tool-name.js';

@@ -1,0 +1,42 @@
+import type { Exposure } from '@ambit/contracts';
+
+/** Moves by one with every change of the table: it is part of every snapshot. */
+export const RESERVED_TABLE_VERSION = 1;
+
+interface Reserved {
+  readonly exposure: Exposure;
+  /** Who may register the name: the platform alone, or (for tools that act in the worker's workspace) the agent's own worker. */
+  readonly by: 'platform' | 'workspace';
+}
+
+const platform = (exposure: Exposure, ...names: readonly string[]) =>
+  names.map((name): [string, Reserved] => [name, { exposure, by: 'platform' }]);
+const workspace = (...names: readonly string[]) =>
+  names.map((name): [string, Reserved] => [name, { exposure: 'user-configurable', by: 'workspace' }]);
+
+/**
+ * Every name that a built-in tool can ever have, whether it is enabled or not, with the one exposure it may be registered under.
+ * Nothing else may take one of these names: not a server, a plugin, a worker, nor an alias.
+ */
+export const RESERVED_TABLE: ReadonlyMap<string, Reserved> = new Map([
+  ...workspace('read', 'write', 'edit', 'glob', 'grep', 'ls', 'exec', 'process'),
+  ...platform('user-configurable', 'question', 'update_plan'),
+  ...platform('user-configurable', 'skill_list', 'skill_view', 'skill_run', 'skill_manage', 'skill_draft'),
+  ...platform('system-model', 'tape_search', 'tape_context', 'subagent_orchestrator', 'artifact_read'),
+  ...platform('user-configurable', 'settings_open', 'settings_read', 'settings_write'),
+  ...platform('diagnostic', 'tape_info', 'tape_anchors'),
+  ...platform('runtime-only', 'tape_handoff'),
+]);
+
+/** The folded names of {@link RESERVED_TABLE}. */
+export const RESERVED_NAMES: ReadonlySet<string> = new Set(RESERVED_TABLE.keys());
+
+/** Families of built-in names: a name that begins so is reserved before its tool exists. */
+export const RESERVED_PREFIXES: readonly string[] = ['tape_', 'settings_', 'ambit_'];
+
+/** Why a built-in may not be registered so; null where it may. An unlisted name is an error, never silently configurable. */
+export function registrationProblem(name: string, exposure: Exposure): 'EXPOSURE_UNLISTED' | 'EXPOSURE_MISMATCH' | null {
+  const reserved = RESERVED_TABLE.get(name);
+  if (reserved === undefined) return 'EXPOSURE_UNLISTED';
+  return reserved.exposure === exposure ? null : 'EXPOSURE_MISMATCH';
+}
