@@ -15,3 +15,14 @@ export {
   AgentId, Condition, Exposure, FaultBodySchema, Hex64, Instant, JsonObject, Limits, MatchRule, NameList, Owner, page, PageInput, PermissionMode, Policy, Principal, ProjectId,
   RetentionClass, Rule, SetName, Slug, SubagentSlot, Target, ToolDefinition, ToolEffect, Uuid, Version, Via,
 } from './nouns.js';
+export { adminApi, Role, RoleGrant, Token, WorkerCredential } from './admin-api.js';
+export { Instances, mcpBroker, Secret, SecretRef, Server, ServerHead, ServerSpec, ServerState, Timeouts, Transport } from './mcp-broker.js';
+export { mcpRunner, ResolvedServer } from './mcp-runner.js';
+export { Plugin, PluginId, pluginRegistry, PluginState } from './plugin-registry.js';
+export {
+  Agent, AgentKind, AgentSpec, Answer, Authority, CallResult, CallStatus, ContentBlock, Explanation, IntendedCall, Interaction, InteractionKind, InteractionStatus, MessageIn, Project, Question, Reason, Run, RunJob,
+  RunRef, Session, sessionService, TapeEntry, TapeMessage, Usage,
+} from './session-service.js';
+export { EffectiveSkill, FileEntry, Skill, SkillFacts, SkillName, skillStore } from './skill-store.js';
+export { CallRecord, DeferredCall, toolGateway, ToolRegistration, Toolset, worker } from './tool-gateway.js';
+export { services, type ServiceName, type ServiceUse } from './services.js';

@@ -48,13 +48,18 @@ export type Claim = z.output<typeof Claim>;
 
 export const OutcomeStatus = z.enum(['completed', 'failed', 'cancelled', 'indeterminate']);
 
-/** Fact of the gateway: what is known of a claimed call's end. A result over 8 KiB is an artifact. */
+/**
+ * Fact of the gateway: what is known of a claimed call's end. `content` is the model's view: whole up to 8 KiB, else a
+ * stub, with the complete result in `artifact`. session-service reads outcomes from here onto the tape (tape.read,
+ * run.start, run.step, run.finish), so that no call waits for Postgres.
+ */
 export const Outcome = z.object({
   schemaVersion: z.literal(1),
   operationId: Hex64,
   originRunId: Uuid,
   status: OutcomeStatus,
-  content: z.unknown().optional(),
+  content: z.array(z.looseObject({ type: z.string().max(100) })).optional(),
+  structuredContent: z.unknown().optional(),
   artifact: z.object({ digest: Hex64, bytes: z.int().min(0) }).optional(),
   fault: z.object({ code: z.string().max(100), message: z.string().max(2_000), data: z.unknown().optional() }).optional(),
   durationMs: z.number().min(0),

@@ -1,0 +1,41 @@
+import { z } from 'zod';
+import { auditEvent } from './audit.js';
+import { event, rpc } from './kit/contract.js';
+import { AgentId, Instant, ProjectId, SetName, Uuid } from './nouns.js';
+
+export const Role = z.enum(['admin', 'operator', 'approver', 'viewer', 'auditor', 'client']);
+export type Role = z.infer<typeof Role>;
+
+export const RoleGrant = z
+  .object({
+    id: Uuid,
+    who: z.string().max(200).regex(/^(user|app|worker|group):[^\s]+$/),
+    role: Role,
+    projectId: ProjectId.nullable(),
+    agents: z.array(AgentId).max(1_000).nullable(),
+    onBehalfOf: z.array(z.string().max(200)).max(100),
+    set: SetName,
+    createdAt: Instant,
+  })
+  .meta({ id: 'RoleGrant' });
+export type RoleGrant = z.output<typeof RoleGrant>;
+
+/** What is known of a token; the token itself is shown once and kept as a hash. */
+export const Token = z.object({ id: Uuid, name: z.string().max(100), principal: z.string().max(200), groups: z.array(z.string()), expiresAt: Instant.nullable(), revokedAt: Instant.nullable(), lastUsedAt: Instant.nullable(), createdAt: Instant }).meta({ id: 'Token' });
+export type Token = z.output<typeof Token>;
+
+export const WorkerCredential = z
+  .object({ id: Uuid, name: z.string().max(63), agentId: AgentId, pools: z.array(z.string().max(200)).min(1).max(50), publicKey: z.string().max(60), issuedAt: Instant, expiresAt: Instant, revokedAt: Instant.nullable() })
+  .meta({ id: 'WorkerCredential' });
+export type WorkerCredential = z.output<typeof WorkerCredential>;
+
+export const adminApi = {
+  renewCredential: rpc('ambit.rpc.admin-api.v1.credential.renew.{agentId}', {
+    summary: 'A fresh user JWT for the worker’s own key, an hour at a time', audience: 'worker',
+    input: z.object({ publicKey: z.string().regex(/^U[A-Z2-7]{55}$/), proof: z.string().max(500).meta({ description: 'base64url signature over `<publicKey>.<at>` by the worker’s key' }), at: Instant }),
+    output: z.object({ jwt: z.string(), expiresAt: Instant }),
+    errors: { CREDENTIAL_UNKNOWN: { status: 404, retry: 'never', message: 'No live credential of this agent has that key; create one' } },
+  }),
+  workerRevoked: event('ambit.evt.admin-api.v1.worker.revoked.{agentId}', { summary: 'A worker credential was revoked', payload: z.object({ agentId: AgentId, name: z.string(), at: Instant }) }),
+  auditAppended: auditEvent('admin-api'),
+};

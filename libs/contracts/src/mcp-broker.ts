@@ -1,0 +1,139 @@
+import { z } from 'zod';
+import { auditEvent } from './audit.js';
+import { event, rpc, signal } from './kit/contract.js';
+import { AgentId, Hex64, Instant, JsonObject, Owner, page, PageInput, ProjectId, SetName, Slug, ToolDefinition, Uuid, Version } from './nouns.js';
+import { refusing } from './refusals.js';
+
+/** A secret is referred to by name, never written into configuration. */
+export const SecretRef = z.object({ secret: Slug }).meta({ id: 'SecretRef' });
+const Value = z.union([z.string().max(16 * 1024), SecretRef]);
+const HeaderName = z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/);
+
+export const Instances = z
+  .object({
+    scope: z.enum(['shared', 'per-agent', 'per-session']).default('shared'),
+    max: z.int().min(1).max(1_000).default(16),
+    idleStopMs: z.int().min(1_000).max(86_400_000).default(600_000),
+    memoryBytes: z.int().min(16 * 1024 * 1024).optional(),
+  })
+  .meta({ id: 'Instances' });
+export const Timeouts = z
+  .object({ startMs: z.int().min(1_000).max(300_000).default(45_000), callMs: z.int().min(1_000).max(3_600_000).default(60_000), onProgress: z.enum(['extend', 'ignore']).default('ignore') })
+  .meta({ id: 'Timeouts' });
+
+/** How to reach a server. Strict: unknown fields, `autoApprove` among them, are refused by name. */
+export const Transport = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('stdio'), command: z.string().min(1).max(1_024), args: z.array(z.string().max(8_192)).max(256).default([]), env: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/), Value).default({}), package: z.object({ pluginId: z.string().max(64), digest: Hex64 }).optional() }),
+  z.strictObject({ type: z.literal('http'), url: z.url().max(2_048), headers: z.record(HeaderName, Value).default({}) }),
+  z.strictObject({ type: z.literal('sse'), url: z.url().max(2_048), headers: z.record(HeaderName, Value).default({}) }),
+  z.strictObject({ type: z.literal('inmemory'), name: z.literal('echo') }),
+]).meta({ id: 'Transport' });
+export type Transport = z.output<typeof Transport>;
+
+export const ServerSpec = z
+  .strictObject({
+    slug: Slug,
+    projectId: ProjectId.default('default'),
+    display: z.string().max(200).default(''),
+    enabled: z.boolean().default(true),
+    transport: Transport,
+    instances: Instances.prefault({}),
+    timeouts: Timeouts.prefault({}),
+    /** Tools an administrator declares read-only; a server's own annotations are shown, never trusted. */
+    readOnly: z.array(z.string().max(128)).max(1_000).default([]),
+    argumentsKept: z.enum(['full', 'redacted', 'digest']).default('redacted'),
+    owner: Owner.default('user'),
+    set: SetName.default(null),
+  })
+  .meta({ id: 'ServerSpec' });
+export type ServerSpec = z.output<typeof ServerSpec>;
+
+export const ServerState = z.enum(['disabled', 'idle', 'connecting', 'connected', 'degraded', 'failed', 'needs-auth']);
+export const Server = ServerSpec.extend({
+  id: Uuid,
+  configGeneration: z.int().min(1),
+  bindingHash: Hex64,
+  state: ServerState,
+  /** Why it is not connected, in one sentence without secrets. */
+  reason: z.string().max(1_000).nullable(),
+  catalogHash: Hex64.nullable(),
+  tools: z.int().min(0),
+  stale: z.boolean(),
+  runsAs: z.string().max(200).nullable(),
+  protocol: z.string().max(20).nullable(),
+  version: Version,
+  createdAt: Instant,
+  updatedAt: Instant,
+}).meta({ id: 'Server' });
+export type Server = z.output<typeof Server>;
+
+export const Secret = z.object({ name: Slug, projectId: ProjectId, from: z.enum(['env', 'file', 'store']), key: z.string().max(500).nullable(), keyId: z.string().max(64).nullable(), set: SetName, version: Version, updatedAt: Instant }).meta({ id: 'Secret', description: 'A write-only record: its value is never returned' });
+export type Secret = z.output<typeof Secret>;
+
+/** The versions that ingress consults of one server. */
+export const ServerHead = z
+  .object({ serverId: Uuid, slug: Slug, projectId: ProjectId, owner: Owner, enabled: z.boolean(), configGeneration: z.int(), bindingHash: Hex64, catalogHash: Hex64.nullable(), state: ServerState, reason: z.string().nullable(), stale: z.boolean(), readOnly: z.array(z.string()), scope: z.enum(['shared', 'per-agent', 'per-session']) })
+  .meta({ id: 'ServerHead' });
+export type ServerHead = z.output<typeof ServerHead>;
+
+export const CallProgressTo = z.object({ gatewayId: Uuid });
+const serverUnknown = { status: 404, retry: 'never', message: 'There is no such server' } as const;
+const conflict = { status: 409, retry: 'never', message: 'It changed since you read it; read it again', data: z.object({ version: z.int() }) } as const;
+
+/** What stands before a call may be sent: the pin, and the lease that the owner of the instance holds. */
+const Pin = { serverId: Uuid, configGeneration: z.int().min(1), bindingHash: Hex64 };
+
+export const mcpBroker = {
+  putServer: rpc('ambit.rpc.mcp-broker.v1.server.put', {
+    summary: 'Create or change a server by (project, slug); an identity change moves its generation',
+    input: ServerSpec.extend({ ifVersion: z.int().min(0).optional() }), output: Server,
+    errors: {
+      VERSION_CONFLICT: conflict,
+      SLUG_TAKEN: { status: 409, retry: 'never', message: 'Another owner has a server of this name in the project', data: z.object({ owner: z.string() }) },
+      SECRET_UNKNOWN: { status: 400, retry: 'never', message: 'The configuration names a secret that does not exist', data: z.object({ name: z.string() }) },
+      URL_REFUSED: { status: 400, retry: 'never', message: 'This URL may not be called', data: z.object({ reason: z.string() }) },
+      HEADER_REFUSED: { status: 400, retry: 'never', message: 'A header value may not hold line breaks or control characters', data: z.object({ header: z.string() }) },
+    },
+  }),
+  getServer: rpc('ambit.rpc.mcp-broker.v1.server.get', { summary: 'One server by id or by (project, slug)', input: z.union([z.object({ id: Uuid }), z.object({ projectId: ProjectId, slug: Slug })]), output: Server, errors: { SERVER_UNKNOWN: serverUnknown }, idempotent: true }),
+  listServers: rpc('ambit.rpc.mcp-broker.v1.server.list', { summary: 'Servers, a page at a time', input: z.object({ projectId: ProjectId.optional(), owner: Owner.optional(), set: Slug.optional(), ...PageInput }), output: page(Server), idempotent: true }),
+  deleteServer: rpc('ambit.rpc.mcp-broker.v1.server.delete', { summary: 'Remove a server, stop its instances and move its owner’s fence', input: z.object({ id: Uuid }), output: z.object({ deleted: z.boolean() }), errors: { SERVER_UNKNOWN: serverUnknown }, timeoutMs: 20_000 }),
+  testServer: rpc('ambit.rpc.mcp-broker.v1.server.test', { summary: 'Connect now, list, and say how it went', input: z.object({ id: Uuid }), output: Server, errors: { SERVER_UNKNOWN: serverUnknown }, timeoutMs: 60_000 }),
+
+  putSecret: rpc('ambit.rpc.mcp-broker.v1.secret.put', {
+    summary: 'Declare a secret, or set its value; rotating one restarts instances and moves no generation',
+    input: z.object({ name: Slug, projectId: ProjectId.default('default'), from: z.enum(['env', 'file', 'store']), key: z.string().max(500).nullable().default(null), value: z.string().max(64 * 1024).optional(), set: SetName.default(null) }), output: Secret,
+    errors: { SECRET_SOURCE: { status: 400, retry: 'never', message: 'env and file need a key; store takes a value', data: z.object({ reason: z.string() }) } }, idempotent: true,
+  }),
+  listSecrets: rpc('ambit.rpc.mcp-broker.v1.secret.list', { summary: 'Secrets by name, without their values', input: z.object({ projectId: ProjectId.optional(), set: Slug.optional(), ...PageInput }), output: page(Secret), idempotent: true }),
+  deleteSecret: rpc('ambit.rpc.mcp-broker.v1.secret.delete', { summary: 'Remove a secret that no configuration names', input: z.object({ name: Slug, projectId: ProjectId }), output: z.object({ deleted: z.boolean() }), errors: { SECRET_IN_USE: { status: 409, retry: 'never', message: 'A server still refers to this secret', data: z.object({ servers: z.array(z.string()) }) } } }),
+
+  catalogueHeads: rpc('ambit.rpc.mcp-broker.v1.catalogue.heads', { summary: 'Versions of every server of a project, for ingress; asks no server', input: z.object({ projectId: ProjectId, limit: z.int().min(1).max(1_000).default(1_000) }), output: z.object({ epoch: z.int(), servers: z.array(ServerHead) }), idempotent: true }),
+  cataloguePage: rpc('ambit.rpc.mcp-broker.v1.catalogue.page', {
+    summary: 'The last good tools of one server, at most 256 KiB at a time', input: z.object({ serverId: Uuid, catalogHash: Hex64, offset: z.int().min(0).default(0) }),
+    output: z.object({ tools: z.array(ToolDefinition), next: z.int().nullable() }), errors: { SERVER_UNKNOWN: serverUnknown, CATALOGUE_MOVED: { status: 409, retry: 'later', message: 'The catalogue changed; read the heads again' } }, idempotent: true,
+  }),
+
+  ensureInstance: rpc('ambit.rpc.mcp-broker.v1.instance.ensure.{serverId}', {
+    summary: 'Make sure that one owner serves the instance; any replica answers',
+    input: z.object({ configGeneration: z.int().min(1), bindingHash: Hex64, agentId: AgentId, sessionId: Uuid }),
+    output: z.object({ instanceId: Hex64, leaseRevision: z.int().min(1), callTimeoutMs: z.int(), onProgress: z.enum(['extend', 'ignore']) }),
+    errors: refusing('TARGET_CHANGED', 'SERVER_UNAVAILABLE', 'TOOL_GONE'), idempotent: true, timeoutMs: 60_000,
+  }),
+  executeCall: rpc('ambit.rpc.mcp-broker.v1.call.execute.{instanceId}', {
+    summary: 'One MCP tool call by the owner of the instance, under the gateway’s claim; the last gate compares pin and lease immediately before the effect',
+    input: z.object({ ...Pin, leaseRevision: z.int().min(1), operationId: Hex64, gatewayId: Uuid, tool: z.string().min(1).max(128), arguments: JsonObject, callTimeoutMs: z.int().min(1_000).max(3_600_000), onProgress: z.enum(['extend', 'ignore']).default('ignore') }),
+    /** `result` is the server's tools/call result untouched; over 256 KiB only `large` is set and the bytes are read by pages. */
+    output: z.object({ result: JsonObject.optional(), large: z.object({ digest: Hex64, bytes: z.int(), isError: z.boolean() }).optional() }),
+    errors: { STALE_LEASE: { status: 409, retry: 'later', message: 'Another owner serves this instance; ensure it again, nothing was sent' }, ...refusing('TARGET_CHANGED', 'SERVER_UNAVAILABLE', 'INDETERMINATE', 'CALL_TIMEOUT', 'RESULT_TOO_LARGE', 'TOOL_FAILED', 'TOOL_GONE') },
+    timeoutMs: 3_600_000,
+  }),
+  resultPage: rpc('ambit.rpc.mcp-broker.v1.call.result.{instanceId}', { summary: 'Bytes of a large result, kept by its owner for 60 s', input: z.object({ operationId: Hex64, offset: z.int().min(0) }), output: z.object({ data: z.string().max(350_000).meta({ description: 'base64 of at most 256 KiB' }), next: z.int().nullable() }), errors: { RESULT_GONE: { status: 410, retry: 'never', message: 'The result is no longer held; the call has happened' } }, idempotent: true }),
+  revokeOwner: rpc('ambit.rpc.mcp-broker.v1.owner.revoke', { summary: 'Close an owner’s servers, abort their open calls, then answer', input: z.object({ owner: Owner, fence: z.int().min(1), remove: z.boolean().default(false) }), output: z.object({ closed: z.int().min(0) }), idempotent: true, timeoutMs: 20_000 }),
+
+  catalogueChanged: event('ambit.evt.mcp-broker.v1.catalogue.changed.{serverId}', { summary: 'A server’s catalogue, state or configuration moved', payload: z.object({ serverId: Uuid, slug: Slug, projectId: ProjectId, owner: Owner, configGeneration: z.int(), catalogHash: Hex64.nullable(), state: ServerState, epoch: z.int(), at: Instant }) }),
+  auditAppended: auditEvent('mcp-broker'),
+
+  cancelCall: signal('ambit.ctl.mcp-broker.v1.call.cancel.{instanceId}', { summary: 'Stop one call at the owner of its instance', payload: z.object({ operationId: Hex64, reason: z.string().max(200) }) }),
+  closeInstance: signal('ambit.ctl.mcp-broker.v1.instance.close.{serverId}', { summary: 'Whoever owns instances of this server closes those of an older generation, or all', payload: z.object({ serverId: Uuid, keepGeneration: z.int().nullable(), reason: z.string().max(200) }) }),
+};

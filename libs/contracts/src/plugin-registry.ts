@@ -1,0 +1,60 @@
+import { z } from 'zod';
+import { auditEvent } from './audit.js';
+import { event, rpc } from './kit/contract.js';
+import { Hex64, Instant, JsonObject, page, PageInput, ProjectId, SetName, Slug, Version } from './nouns.js';
+import { FileEntry, skillStore } from './skill-store.js';
+
+export const PluginId = z.string().regex(/^(?!.*(?:--|\.\.))[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/, 'as Agent Plugins 1.0.0 names plugins').max(64).meta({ id: 'PluginId' });
+/** `unavailable` keeps a person's choice in `wanted`; `uninstalled` keeps nothing. */
+export const PluginState = z.enum(['enabled', 'disabled', 'unavailable']);
+export const Plugin = z
+  .object({
+    id: PluginId,
+    projectId: ProjectId,
+    version: z.string().max(100),
+    display: z.string().max(200),
+    description: z.string().max(2_000),
+    publisher: z.string().max(200).nullable(),
+    sourceFormat: z.literal('agent-plugins-1.0.0'),
+    digest: Hex64,
+    signed: z.enum(['unsigned', 'verified']),
+    state: PluginState,
+    wanted: z.enum(['enabled', 'disabled']),
+    reason: z.string().max(1_000).nullable(),
+    contributes: z.object({ servers: z.array(z.string()), skills: z.array(z.string()), tools: z.array(z.string()), agents: z.array(z.string()) }),
+    warnings: z.array(z.string().max(500)).max(200),
+    epoch: z.int(),
+    fence: z.int(),
+    set: SetName,
+    revision: Version,
+    installedAt: Instant,
+    updatedAt: Instant,
+  })
+  .meta({ id: 'Plugin' });
+export type Plugin = z.output<typeof Plugin>;
+
+const pluginUnknown = { status: 404, retry: 'never', message: 'There is no such plugin' } as const;
+const activation = { status: 409, retry: 'never', message: 'The plugin could not be activated; nothing of it is visible', data: z.object({ step: z.string(), reason: z.string() }) } as const;
+
+export const pluginRegistry = {
+  putBlob: rpc('ambit.rpc.plugin-registry.v1.blob.put', { summary: 'Upload a file or archive of a package, a chunk at a time', input: skillStore.putBlob.input, output: skillStore.putBlob.output, errors: skillStore.putBlob.errors }),
+  installPlugin: rpc('ambit.rpc.plugin-registry.v1.plugin.install', {
+    summary: 'Verify a package and install or update it, switched off unless it was on', input: z.object({ projectId: ProjectId.default('default'), files: z.array(FileEntry).max(4_096).optional(), archive: Hex64.optional(), set: SetName.default(null) }), output: Plugin,
+    errors: {
+      PLUGIN_INVALID: { status: 400, retry: 'never', message: 'This is not a valid package', data: z.object({ path: z.string(), reason: z.string() }) },
+      PLUGIN_UNTRUSTED: { status: 403, retry: 'never', message: 'The package is not signed by a trusted publisher, and unsigned ones are refused here' },
+      BLOB_MISSING: { status: 400, retry: 'never', message: 'Upload these files first', data: z.object({ digests: z.array(Hex64) }) },
+      ARCHIVE_REFUSED: { status: 400, retry: 'never', message: 'The archive is unsafe or too large', data: z.object({ reason: z.string() }) },
+    }, timeoutMs: 60_000,
+  }),
+  getPlugin: rpc('ambit.rpc.plugin-registry.v1.plugin.get', { summary: 'One plugin', input: z.object({ id: PluginId }), output: Plugin, errors: { PLUGIN_UNKNOWN: pluginUnknown }, idempotent: true }),
+  listPlugins: rpc('ambit.rpc.plugin-registry.v1.plugin.list', { summary: 'Plugins, a page at a time', input: z.object({ projectId: ProjectId.optional(), set: Slug.optional(), ...PageInput }), output: page(Plugin), idempotent: true }),
+  enablePlugin: rpc('ambit.rpc.plugin-registry.v1.plugin.enable', { summary: 'Contribute everything or nothing', input: z.object({ id: PluginId }), output: Plugin, errors: { PLUGIN_UNKNOWN: pluginUnknown, ACTIVATION_FAILED: activation }, idempotent: true, timeoutMs: 60_000 }),
+  disablePlugin: rpc('ambit.rpc.plugin-registry.v1.plugin.disable', { summary: 'Move the fence, revoke every slot everywhere, then answer', input: z.object({ id: PluginId }), output: Plugin, errors: { PLUGIN_UNKNOWN: pluginUnknown }, idempotent: true, timeoutMs: 60_000 }),
+  uninstallPlugin: rpc('ambit.rpc.plugin-registry.v1.plugin.uninstall', { summary: 'Disable and forget', input: z.object({ id: PluginId }), output: z.object({ uninstalled: z.boolean() }), errors: { PLUGIN_UNKNOWN: pluginUnknown }, timeoutMs: 60_000 }),
+  pluginSlots: rpc('ambit.rpc.plugin-registry.v1.slot.list', { summary: 'What enabled plugins contribute, for ingress', input: z.object({ projectId: ProjectId }), output: z.object({ epoch: z.int(), plugins: z.array(z.object({ id: PluginId, version: z.string(), digest: Hex64, state: PluginState, servers: z.array(z.string()), skills: z.array(z.string()), agents: z.array(z.object({ name: Slug, description: z.string(), content: JsonObject })) })).max(1_000) }), idempotent: true }),
+  readPackage: rpc('ambit.rpc.plugin-registry.v1.package.read', { summary: 'The tree of an installed package, or a range of one file by digest; for runners', input: z.object({ id: PluginId, digest: Hex64, file: Hex64.optional(), offset: z.int().min(0).default(0) }), output: z.object({ tree: z.array(FileEntry).optional(), data: z.string().optional(), next: z.int().nullable() }), errors: { PLUGIN_UNKNOWN: pluginUnknown }, idempotent: true }),
+
+  pluginChanged: event('ambit.evt.plugin-registry.v1.plugin.changed.{pluginId}', { summary: 'A plugin was installed, switched, became unavailable or left', payload: z.object({ pluginId: PluginId, projectId: ProjectId, state: z.enum(['enabled', 'disabled', 'unavailable', 'uninstalled']), epoch: z.int(), fence: z.int(), at: Instant }) }),
+  auditAppended: auditEvent('plugin-registry'),
+};

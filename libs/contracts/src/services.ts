@@ -1,0 +1,138 @@
+import { adminApi } from './admin-api.js';
+import type { EventContract, JobContract, Rpc, SignalContract } from './kit/contract.js';
+import { mcpBroker } from './mcp-broker.js';
+import { mcpRunner } from './mcp-runner.js';
+import { pluginRegistry } from './plugin-registry.js';
+import { sessionService } from './session-service.js';
+import { skillStore } from './skill-store.js';
+import { toolGateway, worker } from './tool-gateway.js';
+
+/** What a service does on the bus. The compiler and BusServer hold it to this, and NATS permissions are read off it. */
+export interface ServiceUse {
+  readonly answers: readonly Rpc[];
+  readonly calls: readonly Rpc[];
+  readonly emits: readonly EventContract[];
+  readonly hears: readonly EventContract[];
+  readonly enqueues: readonly JobContract[];
+  readonly works: readonly JobContract[];
+  readonly signals: readonly SignalContract[];
+  readonly listens: readonly SignalContract[];
+  /** Answered for one key at a time, from the moment the service holds the thing that the key names. */
+  readonly answersDynamically: readonly Rpc[];
+  readonly stores: {
+    readonly reads: readonly string[];
+    /** Bucket → key prefixes that may be written; `''` = the whole bucket. */
+    readonly writes: Readonly<Record<string, readonly string[]>>;
+    /** Subject prefixes in AMBIT_JOURNAL that may be published. */
+    readonly journal: readonly string[];
+    readonly consumes: readonly string[];
+  };
+}
+
+const s = sessionService;
+const g = toolGateway;
+const b = mcpBroker;
+const r = mcpRunner;
+const k = skillStore;
+const p = pluginRegistry;
+
+/** The whole system on one page. */
+export const services = {
+  'session-service': {
+    answers: [
+      s.putProject, s.listProjects, s.putAgent, s.getAgent, s.listAgents, s.deleteAgent, s.matchAgent, s.receiveMessage, s.createSession, s.getSession, s.listSessions, s.deleteSession, s.getRun, s.listRuns,
+      s.cancelRun, s.getAuthority, s.listTape, s.searchTape, s.tapeContext, s.requestInteractions, s.getInteraction, s.listInteractions, s.decideInteraction, s.settleInteraction, s.recordResults, s.readSnapshot,
+      s.listSnapshots, s.explain, s.revokeOwner, s.ensurePool, s.removePool, s.startRun, s.stepRun, s.readTape, s.renewRun, s.refreshRun, s.finishRun,
+    ],
+    calls: [g.listTools, g.listCalls, b.catalogueHeads, b.cataloguePage, k.effectiveSkills, p.pluginSlots],
+    emits: [s.runChanged, s.tapeAppended, s.interactionRequested, s.interactionSettled, s.messagePosted, s.snapshotPublished, s.mappingPublished, s.agentChanged, s.auditAppended],
+    hears: [],
+    enqueues: [s.runExecute, g.executeDeferred],
+    works: [],
+    signals: [g.stepStored, g.cancelRunCalls, worker.cancelRun],
+    listens: [s.runStopped],
+    answersDynamically: [],
+    stores: { reads: ['AMBIT_JOURNAL', 'ambit_epochs'], writes: { ambit_snapshots: [''], ambit_mappings: [''], ambit_leases_15s: ['run.'], ambit_epochs: ['session-service.'] }, journal: ['ambit.jrn.v1.run.'], consumes: ['AMBIT_RUNS'] },
+  },
+  'tool-gateway': {
+    answers: [g.executeBatch, g.registerWorker, g.readArtifact, g.writeArtifact, g.getArtifact, g.listTools, g.listCalls, g.getCall, g.resolveCall, g.cancelCall, g.askTool],
+    calls: [s.getAuthority, s.readSnapshot, s.requestInteractions, s.settleInteraction, s.recordResults, s.searchTape, s.tapeContext, s.listTape, b.ensureInstance, b.executeCall, b.resultPage, k.readSkill, worker.prepareTool, worker.callTool],
+    emits: [g.callEnded, g.callParked, g.toolsChanged, g.auditAppended],
+    hears: [s.runChanged],
+    enqueues: [],
+    works: [g.executeDeferred],
+    signals: [b.cancelCall, g.cancelOperation, s.runStopped, worker.batchProgress, worker.cancelCall],
+    listens: [g.stepStored, g.cancelRunCalls, g.cancelOperation, g.callProgress],
+    answersDynamically: [],
+    stores: { reads: ['AMBIT_JOURNAL', 'ambit_snapshots', 'ambit_mappings', 'ambit_epochs', 'ambit_leases_5s', 'ambit_leases_60s'], writes: { ambit_leases_5s: ['gateway.'], ambit_leases_15s: ['worker.'], ambit_epochs: ['tool-gateway.'], ambit_artifacts: [''] }, journal: ['ambit.jrn.v1.op.'], consumes: ['AMBIT_JOURNAL'] },
+  },
+  'mcp-broker': {
+    answers: [b.putServer, b.getServer, b.listServers, b.deleteServer, b.testServer, b.putSecret, b.listSecrets, b.deleteSecret, b.catalogueHeads, b.cataloguePage, b.ensureInstance, b.revokeOwner],
+    calls: [r.startInstance, r.instanceTools, r.stopInstance, s.revokeOwner],
+    emits: [b.catalogueChanged, b.auditAppended],
+    hears: [],
+    enqueues: [],
+    works: [],
+    signals: [b.closeInstance, g.callProgress],
+    listens: [r.instanceChanged, b.cancelCall, b.closeInstance],
+    answersDynamically: [b.executeCall, b.resultPage],
+    stores: { reads: ['ambit_epochs', 'ambit_leases_5s'], writes: { ambit_leases_5s: ['instance.'], ambit_epochs: ['mcp-broker.'] }, journal: [], consumes: [] },
+  },
+  'mcp-runner': {
+    answers: [r.startInstance],
+    calls: [p.readPackage],
+    emits: [],
+    hears: [],
+    enqueues: [],
+    works: [],
+    signals: [r.instanceChanged, g.callProgress],
+    listens: [b.cancelCall, b.closeInstance],
+    answersDynamically: [r.instanceTools, r.stopInstance, b.executeCall, b.resultPage],
+    stores: { reads: ['ambit_leases_5s'], writes: { ambit_leases_5s: ['instance.'] }, journal: [], consumes: [] },
+  },
+  'skill-store': {
+    answers: [k.putBlob, k.putSkill, k.getSkill, k.listSkills, k.enableSkill, k.disableSkill, k.deleteSkill, k.effectiveSkills, k.readSkill, k.putContribution, k.revokeOwner],
+    calls: [],
+    emits: [k.skillChanged, k.auditAppended],
+    hears: [],
+    enqueues: [],
+    works: [],
+    signals: [],
+    listens: [],
+    answersDynamically: [],
+    stores: { reads: ['ambit_epochs', 'ambit_leases_60s'], writes: { ambit_epochs: ['skill-store.'] }, journal: [], consumes: [] },
+  },
+  'plugin-registry': {
+    answers: [p.putBlob, p.installPlugin, p.getPlugin, p.listPlugins, p.enablePlugin, p.disablePlugin, p.uninstallPlugin, p.pluginSlots, p.readPackage],
+    calls: [k.putBlob, k.putContribution, k.revokeOwner, b.putServer, b.listServers, b.revokeOwner, s.revokeOwner],
+    emits: [p.pluginChanged, p.auditAppended],
+    hears: [],
+    enqueues: [],
+    works: [],
+    signals: [],
+    listens: [],
+    answersDynamically: [],
+    stores: { reads: ['ambit_epochs'], writes: { ambit_epochs: ['plugin-registry.'], ambit_leases_60s: ['owner.'] }, journal: [], consumes: [] },
+  },
+  'admin-api': {
+    answers: [adminApi.renewCredential],
+    calls: [
+      s.putProject, s.listProjects, s.putAgent, s.getAgent, s.listAgents, s.deleteAgent, s.matchAgent, s.receiveMessage, s.createSession, s.getSession, s.listSessions, s.deleteSession, s.getRun, s.listRuns,
+      s.cancelRun, s.listTape, s.getInteraction, s.listInteractions, s.decideInteraction, s.readSnapshot, s.listSnapshots, s.explain, s.ensurePool, s.removePool,
+      g.getArtifact, g.listTools, g.listCalls, g.getCall, g.resolveCall, g.cancelCall, g.askTool,
+      b.putServer, b.getServer, b.listServers, b.deleteServer, b.testServer, b.putSecret, b.listSecrets, b.deleteSecret,
+      k.putBlob, k.putSkill, k.getSkill, k.listSkills, k.enableSkill, k.disableSkill, k.deleteSkill, k.readSkill,
+      p.putBlob, p.installPlugin, p.getPlugin, p.listPlugins, p.enablePlugin, p.disablePlugin, p.uninstallPlugin,
+    ],
+    emits: [adminApi.workerRevoked, adminApi.auditAppended],
+    hears: [s.auditAppended, g.auditAppended, b.auditAppended, k.auditAppended, p.auditAppended, adminApi.auditAppended],
+    enqueues: [],
+    works: [],
+    signals: [],
+    listens: [s.runOutput],
+    answersDynamically: [],
+    stores: { reads: ['AMBIT_EVENTS'], writes: {}, journal: [], consumes: ['AMBIT_EVENTS'] },
+  },
+} as const satisfies Record<string, ServiceUse>;
+
+export type ServiceName = keyof typeof services;

@@ -1,0 +1,154 @@
+import { z } from 'zod';
+import { auditEvent } from './audit.js';
+import { event, job, rpc, signal } from './kit/contract.js';
+import { OutcomeStatus } from './journal.js';
+import { AgentId, Exposure, FaultBodySchema, Hex64, Instant, JsonObject, page, PageInput, Principal, ProjectId, Target, ToolEffect, Uuid } from './nouns.js';
+import { refusing } from './refusals.js';
+import { CallResult, IntendedCall, RunRef } from './session-service.js';
+import { streams } from './streams.js';
+
+/** A built-in or worker tool as registered; exposure is explicit, an unlisted one does not exist. */
+export const ToolRegistration = z
+  .object({
+    name: z.string().min(1).max(64),
+    exposure: Exposure,
+    description: z.string().max(16 * 1024),
+    inputSchema: JsonObject,
+    outputSchema: JsonObject.optional(),
+    effect: ToolEffect,
+    /** May run beside other read calls of its batch. */
+    parallel: z.boolean().default(false),
+    version: z.int().min(1).default(1),
+    /** Asks a person in every mode. */
+    requiresConfirmation: z.boolean().default(false),
+    platforms: z.array(z.string().max(100)).max(20).optional(),
+    scopes: z.array(z.enum(['private', 'group', 'channel'])).max(3).optional(),
+    permissions: z.array(z.string().max(200)).max(20).optional(),
+  })
+  .meta({ id: 'ToolRegistration' });
+export type ToolRegistration = z.output<typeof ToolRegistration>;
+
+export const Toolset = z.object({ agentId: AgentId, digest: Hex64, tools: z.array(ToolRegistration).max(200), pool: z.string().max(200), live: z.boolean() }).meta({ id: 'Toolset' });
+export type Toolset = z.output<typeof Toolset>;
+
+export const CallRecord = z
+  .object({
+    operationId: Hex64,
+    originRunId: Uuid,
+    runId: Uuid,
+    sessionId: Uuid,
+    agentId: AgentId,
+    projectId: ProjectId,
+    step: z.int(),
+    callId: z.string(),
+    tool: z.string(),
+    target: Target,
+    argumentsHash: Hex64,
+    /** Redacted and bounded; absent once its retention ended. */
+    argumentsPreview: z.string().nullable(),
+    fingerprint: Hex64,
+    principal: z.string(),
+    rule: z.string().nullable(),
+    interactionId: Uuid.nullable(),
+    approvedBy: z.string().nullable(),
+    status: z.union([OutcomeStatus, z.enum(['running', 'aborting', 'refused'])]),
+    /** Claimed without a known outcome, and nobody has resolved it. */
+    parked: z.boolean(),
+    fault: FaultBodySchema.nullable(),
+    result: z.object({ digest: Hex64, bytes: z.int() }).nullable(),
+    resolution: z.object({ as: z.enum(['completed', 'failed']), by: Principal, note: z.string(), at: Instant }).nullable(),
+    claimedAt: Instant,
+    endedAt: Instant.nullable(),
+    durationMs: z.number().nullable(),
+  })
+  .meta({ id: 'CallRecord' });
+export type CallRecord = z.output<typeof CallRecord>;
+
+export const DeferredCall = z
+  .object({
+    schemaVersion: z.literal(1),
+    interactionId: Uuid,
+    operationId: Hex64,
+    runId: Uuid,
+    originRunId: Uuid,
+    sessionId: Uuid,
+    agentId: AgentId,
+    fingerprint: Hex64,
+    step: z.int().min(0),
+    call: IntendedCall,
+    argumentsHash: Hex64,
+    target: Target.nullable(),
+    policyVersion: z.int().min(1),
+    decidedBy: Principal,
+    decidedAt: Instant,
+  })
+  .meta({ id: 'DeferredCall' });
+export type DeferredCall = z.output<typeof DeferredCall>;
+
+const callUnknown = { status: 404, retry: 'never', message: 'There is no such call' } as const;
+const artifactUnknown = { status: 404, retry: 'never', message: 'There is no such artifact in this session' } as const;
+const RunToken = RunRef.extend({ token: z.string().min(20).max(200) });
+/** At most 256 KiB a call, base64. */
+const Chunk = z.string().max(350_000);
+
+export const toolGateway = {
+  executeBatch: rpc('ambit.rpc.tool-gateway.v1.batch.execute.{agentId}', {
+    summary: 'Execute the calls of a stored step; repeating it attaches to what runs and never starts it again', audience: 'worker',
+    input: RunToken.extend({ step: z.int().min(0), calls: z.array(IntendedCall).min(1).max(128) }),
+    output: z.object({ results: z.array(CallResult) }),
+    errors: refusing('TOOL_NOT_IN_SNAPSHOT', 'TURN_ENDED', 'STALE_INSTANCE', 'BAD_ARGUMENTS'), timeoutMs: 30 * 60_000,
+  }),
+  registerWorker: rpc('ambit.rpc.tool-gateway.v1.worker.register.{agentId}', {
+    summary: 'A worker process says that it lives, and which tools it brings; every 5 s, TTL 15 s', audience: 'worker',
+    input: z.object({ workerId: Uuid, pool: z.string().max(200).default('shared'), toolsetDigest: Hex64.nullable().default(null), tools: z.array(ToolRegistration).max(200).optional() }),
+    output: z.object({ toolsetDigest: Hex64.nullable(), wantTools: z.boolean() }),
+    errors: { NAME_RESERVED: { status: 409, retry: 'never', message: 'A worker’s tool may not carry a reserved name', data: z.object({ name: z.string() }) }, EXPOSURE_MISMATCH: { status: 400, retry: 'never', message: 'A worker may register user-configurable tools only', data: z.object({ name: z.string() }) } },
+    idempotent: true,
+  }),
+  readArtifact: rpc('ambit.rpc.tool-gateway.v1.artifact.read.{agentId}', {
+    summary: 'A range of a stored result of the run’s session, at most 256 KiB', audience: 'worker',
+    input: RunToken.extend({ digest: Hex64, offset: z.int().min(0).default(0), length: z.int().min(1).max(256 * 1024).default(64 * 1024) }),
+    output: z.object({ data: Chunk.meta({ description: 'base64' }), bytes: z.int(), next: z.int().nullable() }), errors: { ARTIFACT_UNKNOWN: artifactUnknown, ...refusing('TOOL_NOT_IN_SNAPSHOT', 'STALE_INSTANCE') }, idempotent: true,
+  }),
+  writeArtifact: rpc('ambit.rpc.tool-gateway.v1.artifact.write.{agentId}', {
+    summary: 'Store bytes for the run’s session, a chunk at a time; the last chunk closes and is checked against the digest', audience: 'worker',
+    input: RunToken.extend({ uploadId: Uuid, offset: z.int().min(0), data: Chunk, last: z.boolean(), digest: Hex64 }),
+    output: z.object({ stored: z.boolean(), bytes: z.int() }),
+    errors: { ARTIFACT_DIGEST: { status: 400, retry: 'never', message: 'The bytes do not hash to the digest given; send them again' }, ...refusing('TOOL_NOT_IN_SNAPSHOT', 'STALE_INSTANCE') },
+  }),
+  getArtifact: rpc('ambit.rpc.tool-gateway.v1.artifact.get', { summary: 'A range of a stored result, for services', input: z.object({ sessionId: Uuid, digest: Hex64, offset: z.int().min(0).default(0), length: z.int().min(1).max(256 * 1024).default(64 * 1024) }), output: z.object({ data: Chunk, bytes: z.int(), next: z.int().nullable() }), errors: { ARTIFACT_UNKNOWN: artifactUnknown }, idempotent: true }),
+
+  listTools: rpc('ambit.rpc.tool-gateway.v1.tool.list', {
+    summary: 'Registered built-in tools and live worker toolsets; pure, asks no server', input: z.object({ purpose: z.enum(['ingress', 'configurable', 'diagnostic']), agentId: AgentId.optional() }),
+    output: z.object({ epoch: z.int(), reservedTableVersion: z.int(), tools: z.array(ToolRegistration), toolsets: z.array(Toolset) }), idempotent: true,
+  }),
+  listCalls: rpc('ambit.rpc.tool-gateway.v1.call.list', { summary: 'Calls, newest first', input: z.object({ sessionId: Uuid.optional(), runId: Uuid.optional(), originRunId: Uuid.optional(), agentId: AgentId.optional(), projectId: ProjectId.optional(), parked: z.boolean().optional(), ...PageInput }), output: page(CallRecord), idempotent: true }),
+  getCall: rpc('ambit.rpc.tool-gateway.v1.call.get', { summary: 'One call by its operation id', input: z.object({ operationId: Hex64 }), output: CallRecord, errors: { CALL_UNKNOWN: callUnknown }, idempotent: true }),
+  resolveCall: rpc('ambit.rpc.tool-gateway.v1.call.resolve', {
+    summary: 'A person says how a parked call ended', input: z.object({ operationId: Hex64, as: z.enum(['completed', 'failed']), note: z.string().min(1).max(2_000), by: Principal }), output: CallRecord,
+    errors: { CALL_UNKNOWN: callUnknown, CALL_NOT_PARKED: { status: 409, retry: 'never', message: 'Only a parked call takes a resolution' } },
+  }),
+  cancelCall: rpc('ambit.rpc.tool-gateway.v1.call.cancel', { summary: 'Cancel one running call', input: z.object({ operationId: Hex64, reason: z.string().max(200).default('cancelled by a person') }), output: z.object({ state: z.enum(['stopped', 'stopping', 'ended', 'unknown']) }), idempotent: true }),
+  askTool: rpc('ambit.rpc.tool-gateway.v1.tool.diagnose', { summary: 'Run a diagnostic tool for an administrator', input: z.object({ sessionId: Uuid, name: z.string().max(128), arguments: JsonObject.default({}) }), output: z.object({ content: z.unknown() }), errors: refusing('TOOL_NOT_IN_SNAPSHOT', 'BAD_ARGUMENTS') }),
+
+  executeDeferred: job('ambit.job.tool-gateway.v1.call.execute-deferred.{sessionId}', { summary: 'An approved call to execute, under the asking call’s operation id', payload: DeferredCall, stream: streams.deferred.name }),
+
+  callEnded: event('ambit.evt.tool-gateway.v1.call.ended.{runId}', { summary: 'A call ended, was refused, parked or waits', payload: z.object({ runId: Uuid, sessionId: Uuid, agentId: AgentId, operationId: Hex64, callId: z.string(), tool: z.string(), status: z.union([OutcomeStatus, z.enum(['refused', 'waiting'])]), fault: FaultBodySchema.nullable(), rule: z.string().nullable(), durationMs: z.number().nullable(), at: Instant }) }),
+  callParked: event('ambit.evt.tool-gateway.v1.call.parked.{operationId}', { summary: 'A call’s end is unknown and a person has to look', payload: z.object({ operationId: Hex64, runId: Uuid, sessionId: Uuid, agentId: AgentId, tool: z.string(), at: Instant }) }),
+  toolsChanged: event('ambit.evt.tool-gateway.v1.toolset.changed.{agentId}', { summary: 'A worker toolset of this agent came or went', payload: z.object({ agentId: AgentId, digest: Hex64, live: z.boolean(), at: Instant }) }),
+  auditAppended: auditEvent('tool-gateway'),
+
+  stepStored: signal('ambit.ctl.tool-gateway.v1.step.stored.{runId}', { summary: 'A hint: the calls of a newly stored step, by digest', payload: z.object({ runId: Uuid, step: z.int().min(0), callsBefore: z.int().min(0), calls: z.array(z.object({ callId: z.string().max(200), digest: Hex64 })).max(128) }) }),
+  cancelRunCalls: signal('ambit.ctl.tool-gateway.v1.run.cancel.{runId}', { summary: 'The run’s authority moved: drop what is held of it and stop its open calls when `abort` says so', payload: z.object({ runId: Uuid, abort: z.boolean(), reason: z.string().max(200) }) }),
+  cancelOperation: signal('ambit.ctl.tool-gateway.v1.call.cancel.{operationId}', { summary: 'Stop one open call; its abort fact stands in the journal', payload: z.object({ operationId: Hex64, reason: z.string().max(200) }) }),
+  callProgress: signal('ambit.ctl.tool-gateway.v1.call.progress.{gatewayId}', { summary: 'Progress of a running call, from who executes it', payload: z.object({ operationId: Hex64, progress: z.number(), total: z.number().optional(), message: z.string().max(1_000).optional() }) }),
+};
+
+/** Answered and heard by workers, in their own account. */
+export const worker = {
+  prepareTool: rpc('ambit.rpc.worker.v1.tool.prepare.{agentId}.{workerId}', { summary: 'Without effect: the canonical target of a worker tool’s call', input: z.object({ sessionId: Uuid, workspaceId: z.string().nullable(), tool: z.string().max(128), arguments: JsonObject }), output: z.object({ paths: z.array(z.string()).default([]), cwd: z.string().nullable().default(null), argv: z.array(z.string()).default([]) }), errors: refusing('BAD_ARGUMENTS', 'TOOL_GONE') }),
+  callTool: rpc('ambit.rpc.worker.v1.tool.call.{agentId}.{workerId}', { summary: 'Run a worker tool on the prepared target', input: z.object({ operationId: Hex64, sessionId: Uuid, runId: Uuid, workspaceId: z.string().nullable(), toolsetDigest: Hex64, tool: z.string().max(128), arguments: JsonObject, prepared: z.unknown().optional() }), output: z.object({ content: z.array(z.looseObject({ type: z.string() })), structuredContent: z.unknown().optional(), isError: z.boolean().default(false) }), errors: refusing('BAD_ARGUMENTS', 'TOOL_GONE', 'TARGET_CHANGED', 'TOOL_FAILED'), timeoutMs: 30 * 60_000 }),
+  batchProgress: signal('ambit.ctl.worker.v1.batch.progress.{agentId}.{workerId}', { summary: 'Every 2 s while a batch runs; after three misses send the same batch again', payload: z.object({ runId: Uuid, step: z.int(), running: z.array(z.string()), progress: z.array(z.object({ callId: z.string(), progress: z.number(), total: z.number().optional(), message: z.string().optional() })) }) }),
+  cancelCall: signal('ambit.ctl.worker.v1.call.cancel.{agentId}.{workerId}', { summary: 'Stop a worker tool’s call', payload: z.object({ operationId: Hex64, reason: z.string() }) }),
+  cancelRun: signal('ambit.ctl.worker.v1.run.cancel.{agentId}.{workerId}', { summary: 'The run was cancelled; stop sampling', payload: z.object({ runId: Uuid, reason: z.string() }) }),
+};
