@@ -1,0 +1,11 @@
+export { connectServer, type ConnectOptions } from './connect.js';
+export { httpTarget, inMemoryTarget, type HttpTargetOptions, type ServerTarget } from './target.js';
+export { McpSession, type CallOptions, type CallRequest, type ListKind, type ServerFacts, type ToolList } from './session.js';
+export { isSessionLoss, outcomeOf, sentenceOf, type CallOutcome, type RawResult } from './outcome.js';
+export { admitTools, type Diagnostic, type McpTool } from './tools.js';
+export { excessOf, TOOL_BOUNDS, type ToolBounds } from './bounds.js';
+export { serveEcho } from './echo-server.js';
+export { McpInstance, type InstanceCall, type InstanceOptions } from './instance.js';
+export { CatalogueKeeper, type Catalogue, type CatalogueKeeperOptions } from './catalogue.js';
+export { egressFetch, RESULT_LIMIT_BYTES, type EgressOptions } from './egress-fetch.js';
+export { SYNTHETIC, syntheticData, TooLargeError, TRANSPORT_SECRET } from './outcome.js';
