@@ -1,10 +1,11 @@
 import type { McpSession } from './session.js';
-import type { Diagnostic, McpTool } from './tools.js';
+import type { ToolDefinition } from '@ambit/contracts';
 import { sentenceOf } from './outcome.js';
+import { catalogueHash, type Diagnostic } from './tools.js';
 
 /** The tools of one server as last read whole. Never changed in place. */
 export interface Catalogue {
-  readonly tools: readonly McpTool[];
+  readonly tools: readonly ToolDefinition[];
   readonly diagnostics: readonly Diagnostic[];
   /** sha256 of the canonical JSON of the tools, lower-case hex: equal exactly when the tools are. */
   readonly hash: string;
@@ -12,7 +13,6 @@ export interface Catalogue {
 
 export interface CatalogueKeeperOptions {
   readonly session: (signal: AbortSignal) => Promise<McpSession>;
-  readonly hash: (tools: readonly McpTool[]) => string;
   /** A list with other tools than the last one was read whole, or the first one at all. */
   readonly onCatalogue: (catalogue: Catalogue, session: McpSession) => void;
   /** The list could not be read again; the last good one stands. `undefined` = it is fresh once more. */
@@ -94,7 +94,7 @@ export class CatalogueKeeper {
         if (generation !== this.generation) continue;
         this.retryMs = FIRST_RETRY_MS;
         this.poll(session, list.ttlMs);
-        return this.publish({ tools: list.tools, diagnostics: list.diagnostics, hash: this.options.hash(list.tools) }, session);
+        return this.publish({ tools: list.tools, diagnostics: list.diagnostics, hash: catalogueHash(list.tools) }, session);
       }
     } catch (error) {
       if (!this.ended.signal.aborted) this.failed(sentenceOf(error));

@@ -47,14 +47,22 @@ export async function connectServer(target: ServerTarget, options: ConnectOption
 
 async function open(make: () => Transport, options: ConnectOptions, prior: PriorDiscovery | undefined): Promise<McpSession> {
   options.signal?.throwIfAborted();
-  const client = new Client(CLIENT, { capabilities: {}, versionNegotiation: { mode: 'auto', probe: { timeoutMs: options.probeTimeoutMs ?? 8_000, maxRetries: 0 } } });
+  const client = new Client(CLIENT, {
+    capabilities: {},
+    versionNegotiation: { mode: 'auto', probe: { timeoutMs: options.probeTimeoutMs ?? 8_000, maxRetries: 0 } },
+  });
   client.onerror = (error) => options.onError?.(error);
-  for (const kind of ['tools', 'prompts', 'resources'] as const) client.setNotificationHandler(`notifications/${kind}/list_changed`, () => options.onListChanged?.(kind));
+  for (const kind of ['tools', 'prompts', 'resources'] as const)
+    client.setNotificationHandler(`notifications/${kind}/list_changed`, () => options.onListChanged?.(kind));
   const transport = make();
   const abort = (): void => void transport.close().catch(() => undefined);
   options.signal?.addEventListener('abort', abort, { once: true });
   try {
-    await client.connect(transport, { timeout: options.timeoutMs ?? 45_000, ...(prior === undefined ? {} : { prior }), ...(options.signal === undefined ? {} : { signal: options.signal }) });
+    await client.connect(transport, {
+      timeout: options.timeoutMs ?? 45_000,
+      ...(prior === undefined ? {} : { prior }),
+      ...(options.signal === undefined ? {} : { signal: options.signal }),
+    });
     options.signal?.throwIfAborted();
   } catch (error) {
     await transport.close().catch(() => undefined);

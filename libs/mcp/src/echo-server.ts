@@ -5,7 +5,11 @@ const TOOLS = [
   {
     name: 'echo',
     description: 'Answers with the text it was given',
-    inputSchema: { type: 'object' as const, properties: { text: { type: 'string', description: 'What to answer with' } }, required: ['text'] },
+    inputSchema: {
+      type: 'object' as const,
+      properties: { text: { type: 'string', description: 'What to answer with' } },
+      required: ['text'],
+    },
     annotations: { readOnlyHint: true, openWorldHint: false },
   },
 ];
@@ -16,7 +20,8 @@ export function serveEcho(transport: Transport): void {
   server.setRequestHandler('tools/list', () => ({ tools: TOOLS }));
   server.setRequestHandler('tools/call', (request) => {
     const said = request.params.arguments?.['text'];
-    if (request.params.name !== 'echo' || typeof said !== 'string') return { content: [{ type: 'text' as const, text: 'There is one tool, echo, and it takes {"text": string}' }], isError: true };
+    if (request.params.name !== 'echo' || typeof said !== 'string')
+      return { content: [{ type: 'text' as const, text: 'There is one tool, echo, and it takes {"text": string}' }], isError: true };
     return { content: [{ type: 'text' as const, text: said }] };
   });
   void server.connect(transport);

@@ -19,7 +19,10 @@ export interface EgressOptions {
 }
 
 function refused(host: string): Error {
-  return Object.assign(new Error(`Connections to ${host} are not allowed here; an administrator can allow its address range with AMBIT_EGRESS_ALLOW`), { code: 'AMBIT_EGRESS_REFUSED' });
+  return Object.assign(
+    new Error(`Connections to ${host} are not allowed here; an administrator can allow its address range with AMBIT_EGRESS_ALLOW`),
+    { code: 'AMBIT_EGRESS_REFUSED' },
+  );
 }
 
 /**
@@ -44,13 +47,19 @@ export function egressFetch(options: EgressOptions): FetchLike {
     new Promise((fulfil, reject) => {
       const url = new URL(input);
       const host = url.hostname.replace(/^\[|\]$/g, '');
-      if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new TypeError(`${url.protocol} is no protocol of MCP servers; http and https are`);
+      if (url.protocol !== 'http:' && url.protocol !== 'https:')
+        throw new TypeError(`${url.protocol} is no protocol of MCP servers; http and https are`);
       if (isIP(host) !== 0 && !options.allows(host)) throw refused(host);
       const body = typeof init?.body === 'string' ? init.body : undefined;
       const headers = Object.fromEntries(new Headers(init?.headers));
       if (body !== undefined) headers['content-length'] = String(Buffer.byteLength(body));
       const send = url.protocol === 'https:' ? httpsRequest : httpRequest;
-      const request = send(url, { method: init?.method ?? 'GET', headers, agent: agents[url.protocol], ...(init?.signal ? { signal: init.signal } : {}) });
+      const request = send(url, {
+        method: init?.method ?? 'GET',
+        headers,
+        agent: agents[url.protocol],
+        ...(init?.signal ? { signal: init.signal } : {}),
+      });
       request.on('error', reject);
       request.on('response', (message) => {
         answer(message, limit).then(fulfil, reject);
@@ -61,7 +70,8 @@ export function egressFetch(options: EgressOptions): FetchLike {
 
 async function answer(message: IncomingMessage, limit: number): Promise<Response> {
   const headers = new Headers();
-  for (const [name, value] of Object.entries(message.headers)) if (value !== undefined) headers.set(name, Array.isArray(value) ? value.join(', ') : value);
+  for (const [name, value] of Object.entries(message.headers))
+    if (value !== undefined) headers.set(name, Array.isArray(value) ? value.join(', ') : value);
   const init = { status: message.statusCode ?? 502, statusText: message.statusMessage ?? '', headers };
   if (init.status === 204 || init.status === 205 || init.status === 304) {
     message.resume();

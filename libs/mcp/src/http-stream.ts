@@ -38,7 +38,8 @@ export function watchStreams(transport: Transport): void {
     const { id } = message;
     const request: OpenRequest = { abort: new AbortController() };
     open.set(id, request);
-    const signals = options?.requestSignal === undefined ? request.abort.signal : AbortSignal.any([request.abort.signal, options.requestSignal]);
+    const signals =
+      options?.requestSignal === undefined ? request.abort.signal : AbortSignal.any([request.abort.signal, options.requestSignal]);
     try {
       await send(message, { ...options, requestSignal: signals, onRequestStreamEnd: () => endOf(id) });
     } catch (error) {
@@ -50,7 +51,11 @@ export function watchStreams(transport: Transport): void {
     if (!open.has(id)) return;
     settle(id);
     const error = isTooLarge
-      ? { code: SYNTHETIC.tooLarge, message: new TooLargeError(RESULT_LIMIT_BYTES).message, data: syntheticData(TRANSPORT_SECRET, RESULT_LIMIT_BYTES) }
+      ? {
+          code: SYNTHETIC.tooLarge,
+          message: new TooLargeError(RESULT_LIMIT_BYTES).message,
+          data: syntheticData(TRANSPORT_SECRET, RESULT_LIMIT_BYTES),
+        }
       : { code: SYNTHETIC.connectionLost, message: 'The server ended the stream without an answer', data: syntheticData(TRANSPORT_SECRET) };
     isTooLarge = false;
     transport.onmessage?.({ jsonrpc: '2.0', id, error });

@@ -4,11 +4,9 @@ import { connectServer } from './connect.js';
 import { sentenceOf, type CallOutcome } from './outcome.js';
 import type { CallRequest, ListKind, McpSession, ServerFacts } from './session.js';
 import type { ServerTarget } from './target.js';
-import type { McpTool } from './tools.js';
 
 export interface InstanceOptions {
   readonly target: ServerTarget;
-  readonly hash: (tools: readonly McpTool[]) => string;
   /** @default 300000 */
   readonly connectTimeoutMs?: number;
   readonly onCatalogue?: (catalogue: Catalogue, facts: ServerFacts) => void;
@@ -54,7 +52,6 @@ export class McpInstance {
   constructor(private readonly options: InstanceOptions) {
     this.catalogue = new CatalogueKeeper({
       session: () => this.connected(),
-      hash: options.hash,
       onCatalogue: (catalogue, session) => options.onCatalogue?.(catalogue, session.facts),
       onStale: (reason) => options.onStale?.(reason),
       onError: (error) => options.onError?.(error),
@@ -123,7 +120,8 @@ export class McpInstance {
       try {
         session = this.session ?? (await this.inTime(call, startedAt));
       } catch (error) {
-        if (call.abort.signal.aborted) return { status: 'not_dispatched', cause: 'cancelled', message: 'The call was cancelled before it was sent' };
+        if (call.abort.signal.aborted)
+          return { status: 'not_dispatched', cause: 'cancelled', message: 'The call was cancelled before it was sent' };
         return { status: 'not_dispatched', cause: this.stopping.signal.aborted ? 'stopped' : 'unreachable', message: sentenceOf(error) };
       }
       const objection = call.mayDispatch?.();
@@ -154,7 +152,10 @@ export class McpInstance {
         reject(error);
       };
       const onAbort = (): void => leave(new Error('cancelled'));
-      const timer = setTimeout(() => leave(new Error('The server did not become ready within the time of this call')), Math.max(1, call.timeoutMs - (performance.now() - startedAt)));
+      const timer = setTimeout(
+        () => leave(new Error('The server did not become ready within the time of this call')),
+        Math.max(1, call.timeoutMs - (performance.now() - startedAt)),
+      );
       signal.addEventListener('abort', onAbort, { once: true });
       this.connected().then(
         (session) => {

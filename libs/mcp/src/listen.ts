@@ -19,7 +19,11 @@ export function listenToChanges(client: Client, ended: AbortSignal, onGap: () =>
   void keepOpen(client, filter, { ended, onGap });
 }
 
-async function keepOpen(client: Client, filter: Parameters<Client['listen']>[0], { ended, onGap }: { readonly ended: AbortSignal; readonly onGap: () => void }): Promise<void> {
+async function keepOpen(
+  client: Client,
+  filter: Parameters<Client['listen']>[0],
+  { ended, onGap }: { readonly ended: AbortSignal; readonly onGap: () => void },
+): Promise<void> {
   let retryMs = FIRST_RETRY_MS;
   let isFirst = true;
   while (!ended.aborted) {

@@ -13,14 +13,39 @@ export type RawResult = Readonly<Record<string, unknown>>;
 export type CallOutcome =
   | { readonly status: 'completed' | 'tool_error'; readonly result: RawResult }
   | { readonly status: 'refused'; readonly code: number; readonly message: string; readonly data: unknown }
-  | { readonly status: 'not_dispatched'; readonly cause: 'session_lost' | 'unreachable' | 'unauthorized' | 'stopped' | 'cancelled'; readonly message: string }
-  | { readonly status: 'uncertain'; readonly cause: 'cancelled' | 'timeout' | 'connection_lost' | 'too_large' | 'invalid_result'; readonly message: string; readonly limitBytes?: number };
+  | {
+      readonly status: 'not_dispatched';
+      readonly cause: 'session_lost' | 'unreachable' | 'unauthorized' | 'stopped' | 'cancelled';
+      readonly message: string;
+    }
+  | {
+      readonly status: 'uncertain';
+      readonly cause: 'cancelled' | 'timeout' | 'connection_lost' | 'too_large' | 'invalid_result';
+      readonly message: string;
+      readonly limitBytes?: number;
+    };
 
 /** Codes of connections that were never made: no byte of the request has left. */
-const NEVER_CONNECTED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'EADDRNOTAVAIL', 'ERR_TLS_CERT_ALTNAME_INVALID', 'DEPTH_ZERO_SELF_SIGNED_CERT', 'SELF_SIGNED_CERT_IN_CHAIN', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'CERT_HAS_EXPIRED', 'UND_ERR_CONNECT_TIMEOUT', 'AMBIT_EGRESS_REFUSED', 'AMBIT_CONNECT_TIMEOUT']);
+const NEVER_CONNECTED = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EADDRNOTAVAIL',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'CERT_HAS_EXPIRED',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'AMBIT_EGRESS_REFUSED',
+  'AMBIT_CONNECT_TIMEOUT',
+]);
 
 /** Every way in which servers say that they do not know the session any more. The specification asks for 404; many answer 400 or an error object. */
-const SESSION_LOST = /(session|mcp-session-id).{0,40}(not found|unknown|invalid|missing|expired|required|terminated|does not exist|not valid)|(no valid|invalid|unknown|missing|unrecognized|expired|no such|no active) (mcp )?(session|mcp-session-id)|not initialized|before initialization/i;
+const SESSION_LOST =
+  /(session|mcp-session-id).{0,40}(not found|unknown|invalid|missing|expired|required|terminated|does not exist|not valid)|(no valid|invalid|unknown|missing|unrecognized|expired|no such|no active) (mcp )?(session|mcp-session-id)|not initialized|before initialization/i;
 const SESSION_CODES = new Set([-32000, -32001, -32002, -32600, -32602]);
 
 /** True when the error proves that the server refused the request because it forgot the session. */
@@ -69,7 +94,12 @@ function hasCode(error: unknown, codes: ReadonlySet<string>): boolean {
 
 /** One line of a server's or platform's error text, bounded and without control characters. */
 export function sentenceOf(error: unknown, limit = 500): string {
-  const text = error instanceof Error ? (error.cause instanceof Error && error.message === 'fetch failed' ? error.cause.message : error.message) : String(error);
+  const text =
+    error instanceof Error
+      ? error.cause instanceof Error && error.message === 'fetch failed'
+        ? error.cause.message
+        : error.message
+      : String(error);
   // eslint-disable-next-line no-control-regex
   const line = text.replace(/[\u0000-\u001f\u007f]+/g, ' ').trim();
   return line.length > limit ? `${line.slice(0, limit - 1)}…` : line;
@@ -91,13 +121,16 @@ export function outcomeOf(error: unknown, signal: AbortSignal | undefined): Call
   if (error instanceof SdkHttpError) return ofHttp(error.status, message);
   if (hasCode(error, NEVER_CONNECTED)) return { status: 'not_dispatched', cause: 'unreachable', message };
   if (error instanceof SdkError) return ofSdk(error.code, message);
-  return error instanceof Error && error.message === 'Not connected' ? { status: 'not_dispatched', cause: 'unreachable', message } : { status: 'uncertain', cause: 'connection_lost', message };
+  return error instanceof Error && error.message === 'Not connected'
+    ? { status: 'not_dispatched', cause: 'unreachable', message }
+    : { status: 'uncertain', cause: 'connection_lost', message };
 }
 
 /** A 4xx is the server's refusal to take the request; a 5xx may come from a proxy that had passed it on. */
 function ofHttp(status: number | undefined, message: string): CallOutcome {
   if (status === 401 || status === 403) return { status: 'not_dispatched', cause: 'unauthorized', message };
-  if (status !== undefined && status >= 400 && status < 500 && status !== 408 && status !== 499) return { status: 'not_dispatched', cause: 'unreachable', message };
+  if (status !== undefined && status >= 400 && status < 500 && status !== 408 && status !== 499)
+    return { status: 'not_dispatched', cause: 'unreachable', message };
   return { status: 'uncertain', cause: 'connection_lost', message };
 }
 

@@ -1,6 +1,14 @@
-import { isInputRequiredResult, type Client, type PriorDiscovery, type Progress, type RequestOptions, type StandardSchemaV1 } from '@modelcontextprotocol/client';
+import {
+  isInputRequiredResult,
+  type Client,
+  type PriorDiscovery,
+  type Progress,
+  type RequestOptions,
+  type StandardSchemaV1,
+} from '@modelcontextprotocol/client';
 import { outcomeOf, type CallOutcome } from './outcome.js';
-import { admitTools, type Diagnostic, type McpTool } from './tools.js';
+import type { ToolDefinition } from '@ambit/contracts';
+import { admitTools, type Diagnostic } from './tools.js';
 
 /** Lets every result through untouched: a relay must not drop fields that it does not know. */
 const ANY: StandardSchemaV1<unknown, unknown> = { '~standard': { version: 1, vendor: 'ambit', validate: (value) => ({ value }) } };
@@ -14,7 +22,7 @@ export type ListKind = 'tools' | 'prompts' | 'resources';
 
 /** One complete reading of a server's tools, in name order. */
 export interface ToolList {
-  readonly tools: readonly McpTool[];
+  readonly tools: readonly ToolDefinition[];
   readonly diagnostics: readonly Diagnostic[];
   /** How long the server says the list holds; absent where it says nothing. */
   readonly ttlMs?: number;
@@ -79,11 +87,11 @@ export class McpSession {
       // An empty string is a cursor like any other; only absence ends the list.
       if (typeof next !== 'string') break;
       if (seen.has(next)) {
-        notes.push({ message: 'The tool list repeats a cursor; reading stopped there' });
+        notes.push({ tool: '', message: 'The tool list repeats a cursor; reading stopped there' });
         break;
       }
       if (pages >= MAX_PAGES || listed.length >= MAX_TOOLS) {
-        notes.push({ message: `The tool list goes on after ${MAX_PAGES} pages or ${MAX_TOOLS} tools; the rest is left out` });
+        notes.push({ tool: '', message: `The tool list goes on after ${MAX_PAGES} pages or ${MAX_TOOLS} tools; the rest is left out` });
         break;
       }
       seen.add(next);
@@ -95,7 +103,10 @@ export class McpSession {
 
   private async page(cursor: string | undefined, signal: AbortSignal | undefined): Promise<Readonly<Record<string, unknown>> | undefined> {
     try {
-      const page = await this.client.request({ method: 'tools/list', params: cursor === undefined ? {} : { cursor } }, ANY, { timeout: LIST_TIMEOUT_MS, ...(signal === undefined ? {} : { signal }) });
+      const page = await this.client.request({ method: 'tools/list', params: cursor === undefined ? {} : { cursor } }, ANY, {
+        timeout: LIST_TIMEOUT_MS,
+        ...(signal === undefined ? {} : { signal }),
+      });
       if (!isRecord(page)) throw new Error('The server answered tools/list with something that is no object');
       return page;
     } catch (error) {
@@ -107,11 +118,23 @@ export class McpSession {
   /** Calls a tool; never throws and never sends twice: the outcome says what is known. */
   async call(request: CallRequest, options: CallOptions): Promise<CallOutcome> {
     const { signal } = options;
-    if (signal?.aborted === true) return { status: 'not_dispatched', cause: 'cancelled', message: 'The call was cancelled before it was sent' };
+    if (signal?.aborted === true)
+      return { status: 'not_dispatched', cause: 'cancelled', message: 'The call was cancelled before it was sent' };
     try {
-      const result = await this.client.request({ method: 'tools/call', params: { name: request.name, arguments: request.arguments } }, ANY, requestOptions(options));
-      if (!isRecord(result)) return { status: 'uncertain', cause: 'invalid_result', message: 'The server answered with something that is no result object' };
-      if (isInputRequiredResult(result)) return { status: 'refused', code: -32_021, message: 'The server asks for input from a person or model, which this connection does not offer', data: undefined };
+      const result = await this.client.request(
+        { method: 'tools/call', params: { name: request.name, arguments: request.arguments } },
+        ANY,
+        requestOptions(options),
+      );
+      if (!isRecord(result))
+        return { status: 'uncertain', cause: 'invalid_result', message: 'The server answered with something that is no result object' };
+      if (isInputRequiredResult(result))
+        return {
+          status: 'refused',
+          code: -32_021,
+          message: 'The server asks for input from a person or model, which this connection does not offer',
+          data: undefined,
+        };
       return { status: result['isError'] === true ? 'tool_error' : 'completed', result };
     } catch (error) {
       return outcomeOf(error, signal);
@@ -130,6 +153,8 @@ function requestOptions(options: CallOptions): RequestOptions {
     allowInputRequired: true,
     ...(options.maxTotalMs === undefined ? {} : { maxTotalTimeout: options.maxTotalMs }),
     ...(options.signal === undefined ? {} : { signal: options.signal }),
-    ...(options.onProgress === undefined ? {} : { onprogress: options.onProgress, resetTimeoutOnProgress: options.progressExtends === true }),
+    ...(options.onProgress === undefined
+      ? {}
+      : { onprogress: options.onProgress, resetTimeoutOnProgress: options.progressExtends === true }),
   };
 }

@@ -1,49 +1,90 @@
-import { excessOf } from './bounds.js';
-
-/** A tool exactly as its server describes it; fields this package does not know survive. */
-export type McpTool = Readonly<Record<string, unknown>> & { readonly name: string; readonly inputSchema: Readonly<Record<string, unknown>> };
+import { byCodeUnit, canonicalJson, digestOf, NotCanonical, RECORD_BOUNDS } from '@ambit/capability';
+import type { ToolDefinition } from '@ambit/contracts';
 
 /** Why something of a server's list is not in the catalogue, as one sentence. */
 export interface Diagnostic {
-  readonly tool?: string;
+  readonly tool: string;
   readonly message: string;
 }
 
 const NAME_CHARACTERS = 128;
+const TITLE_CHARACTERS = 500;
 const DESCRIPTION_CHARACTERS = 64 * 1024;
 
-function isRecord(value: unknown): value is Record<string, unknown> {
+type Json = Record<string, unknown>;
+
+function isRecord(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function isTool(value: Record<string, unknown>): value is Record<string, unknown> & McpTool {
-  return typeof value['name'] === 'string' && isRecord(value['inputSchema']);
-}
-
-/** Keeps the tools that are whole and within bounds, in name order; says of every other one why it is left out. */
-export function admitTools(listed: readonly unknown[]): { readonly tools: readonly McpTool[]; readonly diagnostics: readonly Diagnostic[] } {
-  const tools = new Map<string, McpTool>();
+/**
+ * Keeps the tools that are whole and within bounds, in name order; says of every other one why it is left out.
+ * Budgets are per tool: one fat tool never costs the others their place.
+ */
+export function admitTools(listed: readonly unknown[]): {
+  readonly tools: readonly ToolDefinition[];
+  readonly diagnostics: readonly Diagnostic[];
+} {
+  const tools = new Map<string, ToolDefinition>();
   const diagnostics: Diagnostic[] = [];
   for (const item of listed) {
-    if (!isRecord(item) || typeof item['name'] !== 'string' || item['name'] === '') {
-      diagnostics.push({ message: 'An entry of the tool list has no name and is left out' });
-      continue;
-    }
-    const name = item['name'];
-    const problem = problemOf(item, name, tools.has(name));
-    if (problem !== undefined) diagnostics.push({ tool: name.slice(0, NAME_CHARACTERS), message: problem });
-    else if (isTool(item)) tools.set(name, item);
+    const name = isRecord(item) && typeof item['name'] === 'string' ? item['name'] : '';
+    const tool = isRecord(item) ? definitionOf(item, name) : 'is no object';
+    if (typeof tool === 'string')
+      diagnostics.push({
+        tool: name.slice(0, NAME_CHARACTERS),
+        message: `The tool "${name.slice(0, NAME_CHARACTERS)}" ${tool}; it is left out`,
+      });
+    else if (tools.has(name)) diagnostics.push({ tool: name, message: `The tool "${name}" is listed twice; the first one stands` });
+    else tools.set(name, tool);
   }
-  return { tools: [...tools.values()].sort((a, b) => (a.name < b.name ? -1 : 1)), diagnostics };
+  return { tools: [...tools.values()].sort((left, right) => byCodeUnit(left.name, right.name)), diagnostics };
 }
 
-function problemOf(item: Record<string, unknown>, name: string, isKnown: boolean): string | undefined {
-  if (name.length > NAME_CHARACTERS) return `The name of the tool "${name.slice(0, NAME_CHARACTERS)}…" is longer than ${NAME_CHARACTERS} characters; it is left out`;
-  if (isKnown) return `The tool "${name}" is listed twice; the first one stands`;
-  const excess = excessOf(item);
-  if (excess !== undefined) return `The tool "${name}" ${excess}; it is left out`;
-  if (!isTool(item)) return `The tool "${name}" has no input schema that is an object; it is left out`;
-  const description = item['description'];
-  if (typeof description === 'string' && description.length > DESCRIPTION_CHARACTERS) return `The description of the tool "${name}" is longer than ${DESCRIPTION_CHARACTERS} characters; it is left out`;
-  return undefined;
+/** The definition, fields that we do not know kept in `extra`; or what is wrong with it, as the end of a sentence. */
+function definitionOf(item: Json, name: string): ToolDefinition | string {
+  if (name === '') return 'has no name';
+  if (name.length > NAME_CHARACTERS) return `has a name longer than ${NAME_CHARACTERS} characters`;
+  try {
+    canonicalJson(item);
+  } catch (error) {
+    if (error instanceof NotCanonical) return `is ${error.message}`;
+    throw error;
+  }
+  const { name: _name, title, description, inputSchema, outputSchema, annotations, ...rest } = item;
+  if (!isRecord(inputSchema)) return 'has no input schema that is an object';
+  if (typeof description === 'string' && description.length > DESCRIPTION_CHARACTERS)
+    return `has a description longer than ${DESCRIPTION_CHARACTERS} characters`;
+  const isTitle = typeof title === 'string' && title.length <= TITLE_CHARACTERS;
+  const extra = { ...rest, ...(title === undefined || isTitle ? {} : { title }) };
+  return {
+    name,
+    ...(isTitle ? { title } : {}),
+    description: typeof description === 'string' ? description : '',
+    inputSchema,
+    ...(isRecord(outputSchema) ? { outputSchema } : {}),
+    ...(isRecord(annotations) ? { annotations } : {}),
+    ...(Object.keys(extra).length > 0 ? { extra } : {}),
+  };
+}
+
+/** The identity of a catalogue: equal exactly when its tools are, in whatever order their keys stand. 64 hexadecimal digits. */
+export function catalogueHash(tools: readonly ToolDefinition[]): string {
+  return digestOf(tools, RECORD_BOUNDS);
+}
+
+/** The tools from `offset` on whose JSON fits `maxBytes`, at least one; `next` is where the next page begins, null at the end. */
+export function pageOfTools(
+  tools: readonly ToolDefinition[],
+  offset: number,
+  maxBytes: number,
+): { readonly tools: ToolDefinition[]; readonly next: number | null } {
+  const page: ToolDefinition[] = [];
+  let bytes = 0;
+  for (const tool of tools.slice(offset)) {
+    bytes += Buffer.byteLength(JSON.stringify(tool)) + 1;
+    if (page.length > 0 && bytes > maxBytes) return { tools: page, next: offset + page.length };
+    page.push(tool);
+  }
+  return { tools: page, next: null };
 }

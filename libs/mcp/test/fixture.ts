@@ -1,7 +1,6 @@
 import type { StandardSchemaV1, Transport } from '@modelcontextprotocol/client';
 import { Server } from '@modelcontextprotocol/server';
-import { createHash } from 'node:crypto';
-import { inMemoryTarget, McpInstance, type Catalogue, type InstanceOptions, type McpTool, type ServerTarget } from '../src/index.js';
+import { inMemoryTarget, McpInstance, type Catalogue, type InstanceOptions, type ServerTarget } from '../src/index.js';
 
 /** A server whose every answer the test decides. */
 export class FixtureServer {
@@ -12,14 +11,20 @@ export class FixtureServer {
   server: Server | undefined;
   tools: readonly unknown[] = [{ name: 'a', inputSchema: { type: 'object' } }];
   onList: (cursor: string | undefined) => Promise<Record<string, unknown>> | Record<string, unknown> = () => ({ tools: this.tools });
-  onCall: (params: Record<string, unknown>, signal: AbortSignal, progress: (at: number) => Promise<void>) => Promise<Record<string, unknown>> | Record<string, unknown> = () => ({ content: [] });
+  onCall: (
+    params: Record<string, unknown>,
+    signal: AbortSignal,
+    progress: (at: number) => Promise<void>,
+  ) => Promise<Record<string, unknown>> | Record<string, unknown> = () => ({ content: [] });
   capabilities: Record<string, unknown> = { tools: { listChanged: true } };
 
   serve(transport: Transport): void {
     this.connections++;
     const server = new Server({ name: 'fixture', version: '1' }, { capabilities: this.capabilities });
     this.server = server;
-    const any: StandardSchemaV1<Record<string, unknown>, Record<string, unknown>> = { '~standard': { version: 1, vendor: 'test', validate: (value) => ({ value: value as Record<string, unknown> }) } };
+    const any: StandardSchemaV1<Record<string, unknown>, Record<string, unknown>> = {
+      '~standard': { version: 1, vendor: 'test', validate: (value) => ({ value: value as Record<string, unknown> }) },
+    };
     if (this.capabilities['tools'] !== undefined) {
       server.setRequestHandler('tools/list', { params: any }, async (params) => {
         this.listings++;
@@ -30,7 +35,8 @@ export class FixtureServer {
         const token = context.mcpReq._meta?.progressToken;
         context.mcpReq.signal.addEventListener('abort', () => this.cancelled.push(context.mcpReq.signal.reason));
         return this.onCall(params, context.mcpReq.signal, async (at) => {
-          if (token !== undefined) await context.mcpReq.notify({ method: 'notifications/progress', params: { progressToken: token, progress: at } });
+          if (token !== undefined)
+            await context.mcpReq.notify({ method: 'notifications/progress', params: { progressToken: token, progress: at } });
         });
       });
     }
@@ -46,8 +52,6 @@ export class FixtureServer {
   }
 }
 
-export const hashOf = (tools: readonly McpTool[]): string => createHash('sha256').update(JSON.stringify(tools)).digest('hex');
-
 /** An instance that remembers what it told, and lets a test wait for the next telling. */
 export class Watched {
   readonly catalogues: Catalogue[] = [];
@@ -57,7 +61,6 @@ export class Watched {
   constructor(target: ServerTarget, more: Partial<InstanceOptions> = {}) {
     this.instance = new McpInstance({
       target,
-      hash: hashOf,
       onCatalogue: (catalogue) => {
         this.catalogues.push(catalogue);
         this.wake();
@@ -77,6 +80,10 @@ export class Watched {
     return new Promise((resolve) => this.waiting.push({ isMet, resolve }));
   }
   async call(name: string, args: Record<string, unknown> = {}, more: { timeoutMs?: number; abort?: AbortController } = {}) {
-    return this.instance.call({ request: { name, arguments: args }, timeoutMs: more.timeoutMs ?? 5_000, abort: more.abort ?? new AbortController() });
+    return this.instance.call({
+      request: { name, arguments: args },
+      timeoutMs: more.timeoutMs ?? 5_000,
+      abort: more.abort ?? new AbortController(),
+    });
   }
 }

@@ -20,7 +20,10 @@ async function freePort(): Promise<number> {
 }
 
 async function startEverything(mode: 'streamableHttp' | 'sse', port: number): Promise<ChildProcess> {
-  const child = spawn(process.execPath, [everything, mode], { env: { PATH: process.env['PATH'], PORT: String(port) }, stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn(process.execPath, [everything, mode], {
+    env: { PATH: process.env['PATH'], PORT: String(port) },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
   await new Promise<void>((resolve, reject) => {
     child.stderr?.on('data', (chunk: Buffer) => {
       if (/listening|running on port/i.test(chunk.toString())) resolve();
@@ -53,7 +56,10 @@ describe('a real Streamable HTTP server', () => {
   it('is listed and called', async () => {
     const { tools } = await watched.instance.catalogue.get();
     expect(tools.map((tool) => tool.name)).toContain('echo');
-    expect(await watched.call('echo', { message: 'hello' })).toMatchObject({ status: 'completed', result: { content: [{ text: 'Echo: hello' }] } });
+    expect(await watched.call('echo', { message: 'hello' })).toMatchObject({
+      status: 'completed',
+      result: { content: [{ text: 'Echo: hello' }] },
+    });
   });
 
   it('that restarts and forgets its sessions is initialised once more, and the call it refused succeeds', async () => {
@@ -66,7 +72,12 @@ describe('a real Streamable HTTP server', () => {
     const abort = new AbortController();
     const progress = new Promise<void>((resolve) => {
       void watched.instance
-        .call({ request: { name: 'trigger-long-running-operation', arguments: { duration: 20, steps: 200 } }, timeoutMs: 30_000, abort, onProgress: () => resolve() })
+        .call({
+          request: { name: 'trigger-long-running-operation', arguments: { duration: 20, steps: 200 } },
+          timeoutMs: 30_000,
+          abort,
+          onProgress: () => resolve(),
+        })
         .then((outcome) => ended(outcome));
     });
     let ended: (outcome: unknown) => void = () => undefined;
@@ -86,7 +97,9 @@ it('a server that speaks only the old SSE transport is reached by the fall-back'
   try {
     const session = await connectServer(httpTarget({ url: new URL(`http://127.0.0.1:${port}/sse`), headers: {}, fetch }));
     expect(session.facts.era).toBe('legacy');
-    expect(await session.call({ name: 'echo', arguments: { message: 'sse' } }, { timeoutMs: 5_000 })).toMatchObject({ status: 'completed' });
+    expect(await session.call({ name: 'echo', arguments: { message: 'sse' } }, { timeoutMs: 5_000 })).toMatchObject({
+      status: 'completed',
+    });
     await session.close();
   } finally {
     await stop(child);
@@ -110,7 +123,7 @@ describe('a server of the modern era', () => {
       { legacy: 'reject' },
     );
     const methods: string[] = [];
-    const http = createServer((request, response) => void relay(request, response, handler.fetch, methods));
+    const http = createServer((request, response) => void relay(request, response, { serve: handler.fetch, methods }));
     servers.push(http);
     http.listen(0, '127.0.0.1');
     await once(http, 'listening');
@@ -135,14 +148,25 @@ describe('a server of the modern era', () => {
   });
 });
 
-async function relay(request: IncomingMessage, response: ServerResponse, serve: (request: Request) => Promise<Response>, methods: string[]): Promise<void> {
+async function relay(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { serve, methods }: { readonly serve: (request: Request) => Promise<Response>; readonly methods: string[] },
+): Promise<void> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of request) chunks.push(chunk as Uint8Array);
   const body = Buffer.concat(chunks).toString();
   if (body !== '') methods.push(String((JSON.parse(body) as { method?: string }).method));
   const gone = new AbortController();
   response.once('close', () => gone.abort());
-  const answer = await serve(new Request(`http://127.0.0.1${request.url ?? '/'}`, { method: request.method ?? 'GET', headers: request.headers as Record<string, string>, signal: gone.signal, ...(body === '' ? {} : { body }) }));
+  const answer = await serve(
+    new Request(`http://127.0.0.1${request.url ?? '/'}`, {
+      method: request.method ?? 'GET',
+      headers: request.headers as Record<string, string>,
+      signal: gone.signal,
+      ...(body === '' ? {} : { body }),
+    }),
+  );
   response.writeHead(answer.status, Object.fromEntries(answer.headers));
   response.flushHeaders();
   if (answer.body !== null) for await (const chunk of answer.body) response.write(chunk);
@@ -161,7 +185,9 @@ describe('what a server may send', () => {
       await once(http, 'listening');
       const address = http.address();
       const small = egressFetch({ allows: () => true, limitBytes: 1_000 });
-      const read = small(`http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}/`).then((answer) => answer.text());
+      const read = small(`http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}/`).then((answer) =>
+        answer.text(),
+      );
       await expect(read).rejects.toMatchObject({ name: 'TooLargeError', limitBytes: 1_000 });
       http.close().closeAllConnections();
     }

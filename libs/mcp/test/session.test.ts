@@ -44,16 +44,23 @@ describe('reading a tool list', () => {
       tool('wide', { inputSchema: { properties: many } }),
       tool('tool-000'),
       { name: 'no-schema' },
+      tool('half', { description: '\ud800' }),
     ];
     const { tools, diagnostics } = await watch(fixture).instance.catalogue.get();
     expect(tools).toHaveLength(151);
-    expect(diagnostics.map((note) => note.tool)).toEqual(['fat', 'deep', 'wide', 'tool-000', 'no-schema']);
+    expect(diagnostics.map((note) => note.tool)).toEqual(['fat', 'deep', 'wide', 'tool-000', 'no-schema', 'half']);
   });
 
   it('lets fields that it does not know survive', async () => {
     const fixture = new FixtureServer();
     fixture.tools = [tool('a', { annotations: { readOnlyHint: true, later: 1 }, 'x-other': [1] })];
-    expect((await watch(fixture).instance.catalogue.get()).tools[0]).toEqual(fixture.tools[0]);
+    expect((await watch(fixture).instance.catalogue.get()).tools[0]).toEqual({
+      name: 'a',
+      description: '',
+      inputSchema: { type: 'object' },
+      annotations: { readOnlyHint: true, later: 1 },
+      extra: { 'x-other': [1] },
+    });
   });
 
   it('asks a server without tools for none', async () => {
@@ -167,15 +174,26 @@ describe('a call', () => {
       return { content: [] };
     };
     const seen: number[] = [];
-    const call = { request: { name: 'a', arguments: {} }, timeoutMs: 150, onProgress: (item: { progress: number }) => seen.push(item.progress) };
-    expect(await watched.instance.call({ ...call, progressExtends: true, abort: new AbortController() })).toMatchObject({ status: 'completed' });
+    const call = {
+      request: { name: 'a', arguments: {} },
+      timeoutMs: 150,
+      onProgress: (item: { progress: number }) => seen.push(item.progress),
+    };
+    expect(await watched.instance.call({ ...call, progressExtends: true, abort: new AbortController() })).toMatchObject({
+      status: 'completed',
+    });
     expect(seen).toEqual([1, 2, 3, 4, 5, 6]);
     expect(await watched.instance.call({ ...call, abort: new AbortController() })).toMatchObject({ status: 'uncertain', cause: 'timeout' });
   });
 
   it('is asked for immediately before it leaves', async () => {
     const fixture = new FixtureServer();
-    const outcome = await watch(fixture).instance.call({ request: { name: 'a', arguments: {} }, timeoutMs: 1_000, abort: new AbortController(), mayDispatch: () => 'the lease is gone' });
+    const outcome = await watch(fixture).instance.call({
+      request: { name: 'a', arguments: {} },
+      timeoutMs: 1_000,
+      abort: new AbortController(),
+      mayDispatch: () => 'the lease is gone',
+    });
     expect(outcome).toEqual({ status: 'not_dispatched', cause: 'stopped', message: 'the lease is gone' });
     expect(fixture.calls).toBe(0);
   });
