@@ -52,3 +52,46 @@ export {
   toolOf,
 } from './snapshot.js';
 export { foldName, looksQualified, qualifiedToolName, reservedNameOf, TOOL_NAME_MAX } from './tool-name.js';
+export { commandRisk, greaterRisk, type Risk } from './command-risk.js';
+export type {
+  Asks,
+  AsksQuestion,
+  AuthorityLink,
+  Decision,
+  GateCode,
+  GateInput,
+  Grant,
+  PreparedFacts,
+  Refusal,
+  RunAuthority,
+  Stop,
+  TargetFacts,
+  UsageWindow,
+} from './gate-input.js';
+export { evaluateGates, GATES, GRANT_MS, policyStamp, type Gate, type GateOptions } from './gates.js';
+export { matchesGlob } from './glob.js';
+export {
+  decidePermission,
+  entitlement,
+  INTERACTION_MS,
+  modeVerdict,
+  ruleBasedReviewer,
+  type AskTerms,
+  type CallFacts,
+  type ChainLink,
+  type Decider,
+  type Permission,
+  type PermissionQuestion,
+  type Reviewer,
+} from './permission.js';
+export { Question, QUESTION_TOOL, readQuestion } from './question.js';
+export { argumentAt, evaluateRules, matchesRule, ruleText, type RuleSubject, type RuleVerdict } from './rules.js';
+export {
+  resolveSubagents,
+  SUBAGENT_SLOTS_MAX,
+  SUBAGENT_TOOL,
+  type SessionKind,
+  type SubagentQuestion,
+  type SubagentReason,
+  type SubagentSlotProblem,
+} from './subagents.js';

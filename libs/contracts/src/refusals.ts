@@ -29,6 +29,12 @@ export const refusals = {
   CALL_TIMEOUT: { status: 504, retry: 'never', message: 'The tool did not answer in time; it may have had its effect' },
   RESULT_TOO_LARGE: { status: 413, retry: 'never', message: 'The result is larger than may be taken; the call has happened', data: z.object({ limitBytes: z.int(), actualBytes: z.int().optional() }) },
   TOOL_FAILED: { status: 502, retry: 'never', message: 'The tool answered with an error', data: z.object({ reason: z.string() }) },
+  SUBAGENT_UNAVAILABLE: {
+    status: 403,
+    retry: 'never',
+    message: 'This session may not delegate: it is a subagent’s own, its policy lists no subagents, or none of them is left',
+    data: z.object({ reason: z.enum(['unsupported_session', 'policy_disabled', 'no_valid_slots']) }),
+  },
   QUESTION_INVALID: { status: 400, retry: 'never', message: 'A question has a header of at most 30 characters, 1 to 500 characters of text and 1 to 10 options', data: z.object({ reason: z.string() }) },
 } as const satisfies Record<string, FaultDef>;
 

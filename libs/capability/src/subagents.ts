@@ -1,0 +1,44 @@
+import type { Policy } from '@ambit/contracts';
+import { byCodeUnit } from './canonical.js';
+import type { SnapshotRecord } from './snapshot.js';
+
+export const SUBAGENT_TOOL = 'subagent_orchestrator';
+export const SUBAGENT_SLOTS_MAX = 5;
+
+export type SubagentReason = 'unsupported_session' | 'policy_disabled' | 'no_valid_slots';
+export type SessionKind = 'regular' | 'subagent';
+type Slots = NonNullable<SnapshotRecord['subagents']>;
+
+export interface SubagentQuestion {
+  readonly agent: { readonly id: string; readonly kind: 'sdk' | 'acp' };
+  readonly sessionKind: SessionKind;
+  readonly subagents: Policy['subagents'];
+  /** Agents that exist and are enabled now. */
+  readonly knownAgents: readonly string[];
+}
+
+export interface SubagentSlotProblem {
+  readonly name: string;
+  readonly detail: string;
+}
+
+/** Whether a session may delegate, and to whom: a subagent's own session never may. Slots are taken in order of their names, at most five. */
+export function resolveSubagents(question: SubagentQuestion): {
+  readonly reason: SubagentReason | null;
+  readonly slots: Slots;
+  readonly problems: readonly SubagentSlotProblem[];
+} {
+  if (question.agent.kind !== 'sdk' || question.sessionKind !== 'regular')
+    return { reason: 'unsupported_session', slots: [], problems: [] };
+  const declared = Object.entries(question.subagents).sort(([left], [right]) => byCodeUnit(left, right));
+  if (declared.length === 0) return { reason: 'policy_disabled', slots: [], problems: [] };
+  const slots: Slots = [];
+  const problems: SubagentSlotProblem[] = [];
+  for (const [name, slot] of declared) {
+    const agent = slot.agent === 'self' ? question.agent.id : slot.agent;
+    if (agent !== question.agent.id && !question.knownAgents.includes(agent)) problems.push({ name, detail: `there is no agent ${agent}` });
+    else if (slots.length >= SUBAGENT_SLOTS_MAX) problems.push({ name, detail: `only the first ${SUBAGENT_SLOTS_MAX} slots count` });
+    else slots.push({ name, agent, description: slot.description });
+  }
+  return { reason: slots.length === 0 ? 'no_valid_slots' : null, slots, problems };
+}
