@@ -17,18 +17,20 @@ execFileSync('npx', ['--no-install', 'nx', 'run-many', '-t', 'build', '-p', '@am
 const { asyncapiDocument, validateAsyncapi } = await import('./gen/asyncapi.mjs');
 const { faultsPage } = await import('./gen/faults.mjs');
 const { subjectsPage } = await import('./gen/subjects.mjs');
-const { systemPicture } = await import('./gen/system.mjs');
+const { checkServices, servicesPage, systemPicture } = await import('./gen/system.mjs');
 const { decisionIndex } = await import('./gen/decisions.mjs');
 
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const asyncapi = asyncapiDocument(version);
 validateAsyncapi(asyncapi);
+checkServices();
 
 /** Path from the root → text. */
 const files = new Map([
   ['docs/generated/asyncapi.json', `${JSON.stringify(asyncapi, null, 2)}\n`],
   ['docs/generated/faults.md', faultsPage()],
   ['docs/generated/subjects.md', subjectsPage()],
+  ['docs/generated/services.md', servicesPage()],
   ['docs/generated/system.mmd', systemPicture()],
   ['docs/decisions/README.md', decisionIndex(root)],
 ]);
