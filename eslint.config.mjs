@@ -220,6 +220,8 @@ export default tseslint.config(
     rules: {
       '@nx/enforce-module-boundaries': boundaries(constraintsOfTests),
       '@typescript-eslint/consistent-type-assertions': 'off',
+      // Numbers beyond precision are among the inputs that tests try.
+      'no-loss-of-precision': 'off',
       // A test says a subject by hand where the wire itself is what it proves.
       'no-restricted-syntax': ['error', ...everywhere],
     },

@@ -1,14 +1,6 @@
 /** The processes that can own a requirement; `platform` stands for all of them together. */
 export type Owner =
-  | 'session-service'
-  | 'tool-gateway'
-  | 'mcp-broker'
-  | 'skill-store'
-  | 'plugin-registry'
-  | 'admin-api'
-  | 'mcp-edge'
-  | 'worker'
-  | 'platform';
+  'session-service' | 'tool-gateway' | 'mcp-broker' | 'skill-store' | 'plugin-registry' | 'admin-api' | 'mcp-edge' | 'worker' | 'platform';
 
 /** One thing that Ambit must do, with the statements that a test can show one at a time. */
 export interface Requirement {

@@ -29,4 +29,4 @@ export type AuditRecord = z.output<typeof AuditRecord>;
 
 /** Every owner tells its audit records in the same shape. */
 export const auditEvent = <const O extends string>(owner: O): EventContract<`ambit.evt.${O}.v1.audit.appended`, typeof AuditRecord> =>
-  event(`ambit.evt.${owner}.v1.audit.appended` as `ambit.evt.${O}.v1.audit.appended`, { summary: 'A record joined this owner’s audit chain', payload: AuditRecord });
+  event(`ambit.evt.${owner}.v1.audit.appended`, { summary: 'A record joined this owner’s audit chain', payload: AuditRecord });

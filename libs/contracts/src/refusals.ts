@@ -42,5 +42,6 @@ export type RefusalCode = keyof typeof refusals;
 
 /** Several declared refusals by name, for a contract's `errors`. */
 export function refusing<const K extends readonly RefusalCode[]>(...codes: K): Pick<typeof refusals, K[number]> {
+  // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- fromEntries forgets which keys it was given
   return Object.fromEntries(codes.map((code) => [code, refusals[code]])) as Pick<typeof refusals, K[number]>;
 }

@@ -8,6 +8,8 @@ import {
 import { refusing } from './refusals.js';
 import { streams } from './streams.js';
 
+// Long because one owner's nouns and calls stand in one file, and this one owns the most.
+
 // ---- nouns -------------------------------------------------------------------------------------------------------
 
 export const Project = z.object({ id: ProjectId, display: z.string().max(200), version: Version, createdAt: Instant, updatedAt: Instant }).meta({ id: 'Project' });

@@ -2,12 +2,19 @@ import type { z } from 'zod';
 import { Fault, type FaultDef, type FaultMap } from './fault.js';
 
 /** `evt.….published.{skillId}` has the one key `skillId`. */
-export type Keys<S extends string> = S extends `${string}{${infer P}}${infer Rest}` ? { readonly [K in P | keyof Keys<Rest>]: string } : Readonly<Record<never, string>>;
+export type Keys<S extends string> = S extends `${string}{${infer P}}${infer Rest}`
+  ? { readonly [K in P | keyof Keys<Rest>]: string }
+  : Readonly<Record<never, string>>;
 
 /** Who may publish a request: services only, or also the workers' NATS account. */
 export type Audience = 'service' | 'worker';
 
-export interface Rpc<S extends string = string, I extends z.ZodType = z.ZodType, O extends z.ZodType = z.ZodType, E extends FaultMap = FaultMap> {
+export interface Rpc<
+  S extends string = string,
+  I extends z.ZodType = z.ZodType,
+  O extends z.ZodType = z.ZodType,
+  E extends FaultMap = FaultMap,
+> {
   readonly kind: 'rpc';
   readonly subject: S;
   readonly owner: string;
@@ -33,7 +40,9 @@ export type EventContract<S extends string = string, P extends z.ZodType = z.Zod
 /** Work for exactly one taker, on a JetStream work queue. */
 export type JobContract<S extends string = string, P extends z.ZodType = z.ZodType> = Message<'job', S, P> & { readonly stream: string };
 /** A signal to whoever listens now; never stored. */
-export type SignalContract<S extends string = string, P extends z.ZodType = z.ZodType> = Message<'signal', S, P> & { readonly audience: Audience };
+export type SignalContract<S extends string = string, P extends z.ZodType = z.ZodType> = Message<'signal', S, P> & {
+  readonly audience: Audience;
+};
 
 export type Contract = Rpc | EventContract | JobContract | SignalContract;
 
@@ -48,7 +57,8 @@ const SUBJECT = /^ambit\.(rpc|evt|job|ctl)\.([a-z0-9-]+)\.v[1-9][0-9]*\.[a-z0-9-
 
 function ownerOf(subject: string, kind: string): string {
   const match = SUBJECT.exec(subject);
-  if (match?.[1] !== kind || match[2] === undefined) throw new TypeError(`"${subject}" is not ambit.${kind}.<owner>.v<n>.<noun>.<verb>[.{key}]`);
+  if (match?.[1] !== kind || match[2] === undefined)
+    throw new TypeError(`"${subject}" is not ambit.${kind}.<owner>.v<n>.<noun>.<verb>[.{key}]`);
   return match[2];
 }
 
@@ -66,30 +76,56 @@ export interface RpcDef<I extends z.ZodType, O extends z.ZodType, E extends Faul
 }
 
 /** Declares a question and its answer. Types, validation, documents and NATS permissions are read off the value. */
-export function rpc<const S extends string, I extends z.ZodType, O extends z.ZodType, const E extends FaultMap = {}>(subject: S, def: RpcDef<I, O, E>): Rpc<S, I, O, E> {
+export function rpc<const S extends string, I extends z.ZodType, O extends z.ZodType, const E extends FaultMap = {}>(
+  subject: S,
+  def: RpcDef<I, O, E>,
+): Rpc<S, I, O, E> {
   return {
-    kind: 'rpc', subject, owner: ownerOf(subject, 'rpc'), summary: def.summary, input: def.input, output: def.output, errors: def.errors ?? ({} as E),
-    audience: def.audience ?? 'service', idempotent: def.idempotent ?? false, timeoutMs: def.timeoutMs ?? 5_000,
+    kind: 'rpc',
+    subject,
+    owner: ownerOf(subject, 'rpc'),
+    summary: def.summary,
+    input: def.input,
+    output: def.output,
+    errors: def.errors ?? ({} as E),
+    audience: def.audience ?? 'service',
+    idempotent: def.idempotent ?? false,
+    timeoutMs: def.timeoutMs ?? 5_000,
   };
 }
 
-export function event<const S extends string, P extends z.ZodType>(subject: S, def: { readonly summary: string; readonly payload: P }): EventContract<S, P> {
+export function event<const S extends string, P extends z.ZodType>(
+  subject: S,
+  def: { readonly summary: string; readonly payload: P },
+): EventContract<S, P> {
   return { kind: 'event', subject, owner: ownerOf(subject, 'evt'), ...def };
 }
 
-export function job<const S extends string, P extends z.ZodType>(subject: S, def: { readonly summary: string; readonly payload: P; readonly stream: string }): JobContract<S, P> {
+export function job<const S extends string, P extends z.ZodType>(
+  subject: S,
+  def: { readonly summary: string; readonly payload: P; readonly stream: string },
+): JobContract<S, P> {
   return { kind: 'job', subject, owner: ownerOf(subject, 'job'), ...def };
 }
 
-export function signal<const S extends string, P extends z.ZodType>(subject: S, def: { readonly summary: string; readonly payload: P; readonly audience?: Audience }): SignalContract<S, P> {
+export function signal<const S extends string, P extends z.ZodType>(
+  subject: S,
+  def: { readonly summary: string; readonly payload: P; readonly audience?: Audience },
+): SignalContract<S, P> {
   return { kind: 'signal', subject, owner: ownerOf(subject, 'ctl'), audience: 'service', ...def };
 }
 
 type CodeOf<C extends { readonly errors: FaultMap }> = keyof C['errors'] & string;
-type DataOf<D extends FaultDef | undefined> = D extends { readonly data: infer T extends z.ZodType } ? [data: z.input<T>, message?: string] : [data?: undefined, message?: string];
+type DataOf<D extends FaultDef | undefined> = D extends { readonly data: infer T extends z.ZodType }
+  ? [data: z.input<T>, message?: string]
+  : [data?: undefined, message?: string];
 
 /** Makes a fault that this contract declares, with the data it declares. `message` replaces the declared sentence. */
-export function fault<C extends { readonly errors: FaultMap }, const K extends CodeOf<C>>(contract: C, code: K, ...[data, message]: DataOf<C['errors'][K]>): Fault {
+export function fault<C extends { readonly errors: FaultMap }, const K extends CodeOf<C>>(
+  contract: C,
+  code: K,
+  ...[data, message]: DataOf<C['errors'][K]>
+): Fault {
   const def = contract.errors[code];
   if (def === undefined) throw new TypeError(`the contract does not declare ${code}`);
   return new Fault(code, def, data, message);

@@ -39,6 +39,8 @@ export class Fault extends Error {
     return this.def.retry;
   }
   toBody(): FaultBody {
-    return this.data === undefined ? { code: this.code, message: this.message } : { code: this.code, message: this.message, data: this.data };
+    return this.data === undefined
+      ? { code: this.code, message: this.message }
+      : { code: this.code, message: this.message, data: this.data };
   }
 }
