@@ -18,6 +18,7 @@ const { asyncapiDocument, validateAsyncapi } = await import('./gen/asyncapi.mjs'
 const { faultsPage } = await import('./gen/faults.mjs');
 const { subjectsPage } = await import('./gen/subjects.mjs');
 const { checkServices, servicesPage, systemPicture } = await import('./gen/system.mjs');
+const { contributedFiles } = await import('./gen/contributed.mjs');
 const { decisionIndex } = await import('./gen/decisions.mjs');
 
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
@@ -33,6 +34,7 @@ const files = new Map([
   ['docs/generated/services.md', servicesPage()],
   ['docs/generated/system.mmd', systemPicture()],
   ['docs/decisions/README.md', decisionIndex(root)],
+  ...(await contributedFiles(root, version)),
 ]);
 
 const stale = [];

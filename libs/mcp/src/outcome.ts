@@ -100,7 +100,7 @@ export function sentenceOf(error: unknown, limit = 500): string {
         ? error.cause.message
         : error.message
       : String(error);
-  // eslint-disable-next-line no-control-regex
+  // eslint-disable-next-line no-control-regex -- control characters are what is taken out
   const line = text.replace(/[\u0000-\u001f\u007f]+/g, ' ').trim();
   return line.length > limit ? `${line.slice(0, limit - 1)}…` : line;
 }
