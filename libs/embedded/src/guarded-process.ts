@@ -1,0 +1,98 @@
+import { spawn } from 'node:child_process';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+// Beside src and dist, so that it is the same file from either.
+const GUARD = fileURLToPath(new URL('../guard.sh', import.meta.url));
+
+export interface GuardedOptions {
+  readonly command: string;
+  readonly args?: readonly string[];
+  readonly env?: NodeJS.ProcessEnv;
+  readonly cwd?: string;
+  /** Runs the process as this user and group; only root may set it. */
+  readonly uid?: number;
+  readonly gid?: number;
+  /** What asks the process to end in order. @default 'TERM' */
+  readonly stopSignal?: 'TERM' | 'INT';
+  /** Between asking and killing. @default 5 */
+  readonly graceSeconds?: number;
+  /** Its output is written here, from the start; without it, only the last lines are kept, in memory. */
+  readonly logFile?: string;
+}
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** A child process that cannot outlive its starter. */
+export interface GuardedProcess {
+  readonly pid: number;
+  /** Settles when the process has ended, however it ended. */
+  readonly exited: Promise<Exit>;
+  /** The last lines it wrote, for an error message. */
+  lastOutput(): string;
+  /** Asks the process to end, kills its group after the grace time, and answers when it has gone. */
+  stop(): Promise<Exit>;
+}
+
+const KEPT_OUTPUT_CHARACTERS = 8_192;
+
+/** Starts a process in a group of its own, with a watcher that ends the group when this process ends, however that happens. */
+export function startGuarded(options: GuardedOptions): GuardedProcess {
+  const signal = options.stopSignal ?? 'TERM';
+  const graceSeconds = options.graceSeconds ?? 5;
+  const log = options.logFile === undefined ? undefined : openSync(options.logFile, 'w', 0o600);
+  const child = spawn('/bin/sh', [GUARD, signal, String(graceSeconds), options.command, ...(options.args ?? [])], {
+    detached: true,
+    stdio: ['pipe', log ?? 'pipe', log ?? 'pipe'],
+    env: options.env ?? process.env,
+    ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
+    ...(options.uid === undefined ? {} : { uid: options.uid }),
+    ...(options.gid === undefined ? {} : { gid: options.gid }),
+  });
+  if (log !== undefined) closeSync(log);
+  const { pid } = child;
+  if (pid === undefined) throw new Error(`could not start ${options.command}: /bin/sh is needed`);
+
+  let output = '';
+  const keep = (chunk: Buffer): void => {
+    output = (output + chunk.toString()).slice(-KEPT_OUTPUT_CHARACTERS);
+  };
+  child.stdout?.on('data', keep);
+  child.stderr?.on('data', keep);
+  child.stdin?.on('error', () => undefined);
+
+  const exited = new Promise<Exit>((resolve) => {
+    child.once('exit', (code, exitSignal) => {
+      // Ends the watcher, which ends whatever the process left in its group.
+      child.stdin?.destroy();
+      resolve({ code, signal: exitSignal });
+    });
+    child.once('error', () => resolve({ code: 127, signal: null }));
+  });
+
+  return {
+    pid,
+    exited,
+    lastOutput: () => (options.logFile === undefined ? output : readFileSync(options.logFile, 'utf8').slice(-KEPT_OUTPUT_CHARACTERS)),
+    async stop() {
+      if (child.exitCode === null && child.signalCode === null) {
+        child.kill(`SIG${signal}`);
+        const kill = setTimeout(() => killGroup(pid), graceSeconds * 1_000);
+        await exited;
+        clearTimeout(kill);
+      }
+      return exited;
+    },
+  };
+}
+
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // The group has gone already.
+  }
+}
