@@ -1,12 +1,11 @@
 import { chmod, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { MINIMUM_NATS_SERVER } from '@ambit/contracts';
 import { findOnPath, runCommand } from './commands.js';
 import { fetchDebianPackage } from './nats-from-debian.js';
 import { fetchFromDockerImage } from './nats-from-docker.js';
 import { fetchOfficialRelease } from './nats-from-release.js';
 
-/** The oldest nats-server that works: the fenced claim and the account walls are tested from this one on. */
-export const MINIMUM_NATS_VERSION = '2.15.0';
 
 /** Puts an executable nats-server at `target`, or says in one sentence why it cannot. `folder` is for its own files. */
 export type NatsSource = (target: string, folder: string) => Promise<{ readonly ok: true } | { readonly ok: false; readonly reason: string }>;
@@ -31,7 +30,7 @@ export interface NatsBinary {
 }
 
 /**
- * Finds a nats-server of at least {@link MINIMUM_NATS_VERSION}: on PATH, then in the cache, then the official release, Debian's
+ * Finds a nats-server of at least {@link MINIMUM_NATS_SERVER}: on PATH, then in the cache, then the official release, Debian's
  * package, a Docker engine's image. Throws an Error that names every choice when none of them works.
  */
 export async function findNatsServer(options: FindNatsOptions): Promise<NatsBinary> {
@@ -74,7 +73,7 @@ export async function findNatsServer(options: FindNatsOptions): Promise<NatsBina
   }
   throw new Error(
     [
-      `nats-server ${MINIMUM_NATS_VERSION} or newer is needed, and none could be had:`,
+      `nats-server ${MINIMUM_NATS_SERVER} or newer is needed, and none could be had:`,
       ...reasons.map((reason) => `  - ${reason}`),
       'Any one of these helps:',
       '  - set NATS_URL to a running server with JetStream',
@@ -90,10 +89,10 @@ async function natsVersion(path: string): Promise<string | undefined> {
   return ok ? /v(\d+\.\d+\.\d+)/.exec(stdout)?.[1] : undefined;
 }
 
-/** Whether `version` is {@link MINIMUM_NATS_VERSION} or newer. */
+/** Whether `version` is {@link MINIMUM_NATS_SERVER} or newer. */
 export function isRecent(version: string | undefined): version is string {
   if (version === undefined) return false;
-  const [have, want] = [version, MINIMUM_NATS_VERSION].map((text) => text.split('.').map(Number));
+  const [have, want] = [version, MINIMUM_NATS_SERVER].map((text) => text.split('.').map(Number));
   for (let index = 0; index < 3; index++) {
     const difference = (have?.[index] ?? 0) - (want?.[index] ?? 0);
     if (difference !== 0) return difference > 0;

@@ -1,0 +1,115 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import type { Contract } from '@ambit/contracts';
+import type { KeyPair } from '@nats-io/nkeys';
+import { issuedAfter, readAccount } from './account-registry.js';
+import { ACCOUNT, servicesAccount, systemAccount, workersAccount } from './accounts.js';
+import type { AccountBody, Permissions, UserBody } from './claims.js';
+import { credentialsFile, readClaims, readCredentialsFile, signClaims } from './jwt.js';
+import { keyFiles, makeUserKey, openInstallationKeys, writeSecret, type InstallationKeys } from './key-folder.js';
+import { serverConfig } from './server-config.js';
+
+export interface InstallationOptions {
+  readonly folder: string;
+  readonly contracts: readonly Contract[];
+  /** Service name to what its connection may do. */
+  readonly services: ReadonlyMap<string, Permissions>;
+  /** Where nats-server will keep account JWTs, as it sees that path. */
+  readonly resolverFolder: string;
+  readonly nowSeconds: number;
+}
+
+export interface Installation {
+  readonly keys: InstallationKeys;
+  /** Lines for nats-server's configuration; also written to the folder. */
+  readonly serverConfig: string;
+  /** Account JWTs as the contracts want them, by public key, without the revocations that only the servers know. */
+  readonly accounts: ReadonlyMap<string, { readonly name: string; readonly body: AccountBody }>;
+}
+
+/** Makes what is missing of an installation's keys, accounts and credentials in `folder`, and renews what the contracts changed. */
+export async function prepareInstallation(options: InstallationOptions): Promise<Installation> {
+  const { folder, contracts, nowSeconds } = options;
+  const keys = await openInstallationKeys(folder);
+  const publicKeys = {
+    system: keys.system.getPublicKey(),
+    services: keys.services.getPublicKey(),
+    workers: keys.workers.getPublicKey(),
+    workersSigning: keys.workersSigning.getPublicKey(),
+  };
+  const accounts = new Map<string, { readonly name: string; readonly body: AccountBody }>([
+    [publicKeys.system, { name: ACCOUNT.system, body: systemAccount() }],
+    [publicKeys.services, { name: ACCOUNT.services, body: servicesAccount(contracts, publicKeys.workers) }],
+    [publicKeys.workers, { name: ACCOUNT.workers, body: workersAccount(contracts, { servicesAccountKey: publicKeys.services, signingKey: publicKeys.workersSigning }) }],
+  ]);
+  const operatorJwt = signClaims(
+    {
+      name: 'ambit',
+      subject: keys.operator.getPublicKey(),
+      body: { type: 'operator', signing_keys: [keys.operatorSigning.getPublicKey()], system_account: publicKeys.system },
+      issuedAt: nowSeconds,
+    },
+    keys.operator,
+  );
+  const preload = Object.fromEntries([...accounts].map(([key, account]) => [key, signAccount({ key, ...account, issuedAt: nowSeconds }, keys.operatorSigning)]));
+  const config = serverConfig({ operatorJwt, systemAccountKey: publicKeys.system, accounts: preload, resolverFolder: options.resolverFolder });
+
+  await writeSecret(join(folder, keyFiles.accounts), `${JSON.stringify(publicKeys, null, 2)}\n`);
+  await writeSecret(join(folder, keyFiles.serverConfig), config);
+  for (const [service, permissions] of options.services) {
+    await keepCredentials(join(folder, keyFiles.serviceCredentials(service)), { name: service, permissions, issuedAt: nowSeconds }, keys.services);
+  }
+  const administrator: Permissions = { pub: { allow: ['$SYS.REQ.CLAIMS.UPDATE', '$SYS.REQ.ACCOUNT.*.CLAIMS.LOOKUP'] }, sub: { allow: ['_INBOX.>'] } };
+  await keepCredentials(join(folder, keyFiles.systemCredentials), { name: 'ambit-administrator', permissions: administrator, issuedAt: nowSeconds }, keys.system);
+  return { keys, serverConfig: config, accounts };
+}
+
+/** Signs an account's claims with the operator's signing key. */
+export function signAccount(account: { readonly key: string; readonly name: string; readonly body: AccountBody; readonly issuedAt: number }, operatorSigning: KeyPair): string {
+  return signClaims({ name: account.name, subject: account.key, body: account.body, issuedAt: account.issuedAt }, operatorSigning);
+}
+
+/** The JWT to push where the servers hold `current`: the wanted claims with the revocations of the current ones. `undefined`: nothing to do. */
+export function renewedAccount(wanted: { readonly key: string; readonly name: string; readonly body: AccountBody }, current: string | undefined, signing: { readonly operatorSigning: KeyPair; readonly nowSeconds: number }): string | undefined {
+  const held = current === undefined ? undefined : readAccount(current).nats;
+  const body: AccountBody = held?.revocations === undefined ? wanted.body : { ...wanted.body, revocations: held.revocations };
+  if (held !== undefined && isDeepStrictEqual(withoutVersion(held), structuredClone(body))) return undefined;
+  return signAccount({ ...wanted, body, issuedAt: issuedAfter(current, signing.nowSeconds) }, signing.operatorSigning);
+}
+
+export interface UserSigning {
+  readonly name: string;
+  readonly userKey: string;
+  readonly permissions: Permissions;
+  /** The account's public key, when `signer` is a signing key of it. */
+  readonly account?: string;
+  readonly issuedAt: number;
+  readonly expiresAt?: number;
+}
+
+/** Signs a user's claims with its account's key or signing key. Times are seconds since 1970. */
+export function signUser(user: UserSigning, signer: KeyPair): string {
+  const body: UserBody = userBody(user.permissions, user.account);
+  return signClaims({ name: user.name, subject: user.userKey, body, issuedAt: user.issuedAt, ...(user.expiresAt === undefined ? {} : { expiresAt: user.expiresAt }) }, signer);
+}
+
+function userBody(permissions: Permissions, account: string | undefined): UserBody {
+  return { type: 'user', ...permissions, subs: -1, data: -1, payload: -1, ...(account === undefined ? {} : { issuer_account: account }) };
+}
+
+/** Keeps a credentials file whose permissions are still the wanted ones; else signs anew for the same key. */
+async function keepCredentials(file: string, user: { readonly name: string; readonly permissions: Permissions; readonly issuedAt: number }, account: KeyPair): Promise<void> {
+  const text = await readFile(file, 'utf8').catch(() => undefined);
+  const held = text === undefined ? undefined : readCredentialsFile(text);
+  const claims = held === undefined ? undefined : readClaims<UserBody>(held.jwt);
+  const isCurrent = claims?.iss === account.getPublicKey() && isDeepStrictEqual(withoutVersion(claims.nats), structuredClone(userBody(user.permissions, undefined)));
+  if (isCurrent) return;
+  const userKey = held?.userKey ?? makeUserKey();
+  await writeSecret(file, credentialsFile(signUser({ ...user, userKey: userKey.getPublicKey() }, account), userKey));
+}
+
+function withoutVersion<T extends object>(body: T & { readonly version: number }): object {
+  const { version: _version, ...rest } = body;
+  return rest;
+}
