@@ -5,10 +5,14 @@ import type { Contract } from '@ambit/contracts';
 import type { KeyPair } from '@nats-io/nkeys';
 import { issuedAfter, readAccount } from './account-registry.js';
 import { ACCOUNT, servicesAccount, systemAccount, workersAccount } from './accounts.js';
-import type { AccountBody, Permissions, UserBody } from './claims.js';
+import type { AccountBody, ClaimsBody, Permissions, UserBody } from './claims.js';
 import { credentialsFile, readClaims, readCredentialsFile, signClaims } from './jwt.js';
 import { keyFiles, makeUserKey, openInstallationKeys, writeSecret, type InstallationKeys } from './key-folder.js';
 import { serverConfig } from './server-config.js';
+
+// A server keeps the account JWT that was issued later. What its configuration preloads must never win over one that was
+// pushed, which may hold revocations: so it is always as old as can be.
+const PRELOAD_ISSUED_AT = 1;
 
 export interface InstallationOptions {
   readonly folder: string;
@@ -48,11 +52,11 @@ export async function prepareInstallation(options: InstallationOptions): Promise
       name: 'ambit',
       subject: keys.operator.getPublicKey(),
       body: { type: 'operator', signing_keys: [keys.operatorSigning.getPublicKey()], system_account: publicKeys.system },
-      issuedAt: nowSeconds,
+      issuedAt: PRELOAD_ISSUED_AT,
     },
     keys.operator,
   );
-  const preload = Object.fromEntries([...accounts].map(([key, account]) => [key, signAccount({ key, ...account, issuedAt: nowSeconds }, keys.operatorSigning)]));
+  const preload = Object.fromEntries([...accounts].map(([key, account]) => [key, signAccount({ key, ...account, issuedAt: PRELOAD_ISSUED_AT }, keys.operatorSigning)]));
   const config = serverConfig({ operatorJwt, systemAccountKey: publicKeys.system, accounts: preload, resolverFolder: options.resolverFolder });
 
   await writeSecret(join(folder, keyFiles.accounts), `${JSON.stringify(publicKeys, null, 2)}\n`);
@@ -74,7 +78,7 @@ export function signAccount(account: { readonly key: string; readonly name: stri
 export function renewedAccount(wanted: { readonly key: string; readonly name: string; readonly body: AccountBody }, current: string | undefined, signing: { readonly operatorSigning: KeyPair; readonly nowSeconds: number }): string | undefined {
   const held = current === undefined ? undefined : readAccount(current).nats;
   const body: AccountBody = held?.revocations === undefined ? wanted.body : { ...wanted.body, revocations: held.revocations };
-  if (held !== undefined && isDeepStrictEqual(withoutVersion(held), structuredClone(body))) return undefined;
+  if (held !== undefined && isSame(held, body)) return undefined;
   return signAccount({ ...wanted, body, issuedAt: issuedAfter(current, signing.nowSeconds) }, signing.operatorSigning);
 }
 
@@ -103,13 +107,17 @@ async function keepCredentials(file: string, user: { readonly name: string; read
   const text = await readFile(file, 'utf8').catch(() => undefined);
   const held = text === undefined ? undefined : readCredentialsFile(text);
   const claims = held === undefined ? undefined : readClaims<UserBody>(held.jwt);
-  const isCurrent = claims?.iss === account.getPublicKey() && isDeepStrictEqual(withoutVersion(claims.nats), structuredClone(userBody(user.permissions, undefined)));
+  const isCurrent = claims?.iss === account.getPublicKey() && isSame(claims.nats, userBody(user.permissions, undefined));
   if (isCurrent) return;
   const userKey = held?.userKey ?? makeUserKey();
   await writeSecret(file, credentialsFile(signUser({ ...user, userKey: userKey.getPublicKey() }, account), userKey));
 }
 
-function withoutVersion<T extends object>(body: T & { readonly version: number }): object {
-  const { version: _version, ...rest } = body;
-  return rest;
+/** Whether claims read from a JWT say what `wanted` says; both as JSON, which knows no `undefined`. */
+function isSame(held: ClaimsBody & { readonly version: number }, wanted: ClaimsBody): boolean {
+  return isDeepStrictEqual(asJson(held), asJson({ ...wanted, version: held.version }));
+}
+
+function asJson(value: object): unknown {
+  return JSON.parse(JSON.stringify(value));
 }
