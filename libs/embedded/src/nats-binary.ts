@@ -6,9 +6,11 @@ import { fetchDebianPackage } from './nats-from-debian.js';
 import { fetchFromDockerImage } from './nats-from-docker.js';
 import { fetchOfficialRelease } from './nats-from-release.js';
 
-
 /** Puts an executable nats-server at `target`, or says in one sentence why it cannot. `folder` is for its own files. */
-export type NatsSource = (target: string, folder: string) => Promise<{ readonly ok: true } | { readonly ok: false; readonly reason: string }>;
+export type NatsSource = (
+  target: string,
+  folder: string,
+) => Promise<{ readonly ok: true } | { readonly ok: false; readonly reason: string }>;
 
 const sources: readonly { readonly name: string; readonly fetch: NatsSource }[] = [
   { name: 'the official release', fetch: fetchOfficialRelease },

@@ -14,7 +14,8 @@ const SUITE = 'forky';
  * Nothing is installed, so any user may do it.
  */
 export const fetchDebianPackage: NatsSource = async (target, folder) => {
-  if (process.platform !== 'linux' || (await findOnPath('apt-get')) === undefined || (await findOnPath('dpkg')) === undefined) return { ok: false, reason: 'not a Debian machine' };
+  if (process.platform !== 'linux' || (await findOnPath('apt-get')) === undefined || (await findOnPath('dpkg')) === undefined)
+    return { ok: false, reason: 'not a Debian machine' };
   const mirror = debianMirror(await readAptSources());
   if (mirror === undefined) return { ok: false, reason: 'no Debian mirror in the apt sources of this machine' };
 
@@ -26,15 +27,22 @@ export const fetchDebianPackage: NatsSource = async (target, folder) => {
   await writeFile(sourceList, `deb [signed-by=${KEYRING}] ${mirror} ${SUITE} main\n`);
   const options = [
     '-qq',
-    '-o', `Dir::Etc::SourceList=${sourceList}`,
-    '-o', 'Dir::Etc::SourceParts=/dev/null',
-    '-o', `Dir::State::Lists=${lists}`,
-    '-o', `Dir::Cache=${cache}`,
+    '-o',
+    `Dir::Etc::SourceList=${sourceList}`,
+    '-o',
+    'Dir::Etc::SourceParts=/dev/null',
+    '-o',
+    `Dir::State::Lists=${lists}`,
+    '-o',
+    `Dir::Cache=${cache}`,
     // apt's own download user cannot enter a home directory that is closed to others.
-    '-o', 'APT::Sandbox::User=root',
+    '-o',
+    'APT::Sandbox::User=root',
     // A mirror may be a frozen copy: its signature counts, its date does not.
-    '-o', 'Acquire::Check-Valid-Until=false',
-    '-o', 'Acquire::Retries=1',
+    '-o',
+    'Acquire::Check-Valid-Until=false',
+    '-o',
+    'Acquire::Retries=1',
   ];
   const updated = await runCommand('apt-get', [...options, 'update'], { timeoutMs: 120_000 });
   if (!updated.ok) return { ok: false, reason: firstLine(updated.stderr) };

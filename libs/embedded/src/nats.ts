@@ -76,7 +76,10 @@ export async function startNats(options: NatsOptions): Promise<NatsServer> {
 async function waitForHealth(url: string): Promise<void> {
   const end = performance.now() + READY_MS;
   for (;;) {
-    const healthy = await fetch(url, { signal: AbortSignal.timeout(2_000) }).then((response) => response.ok, () => false);
+    const healthy = await fetch(url, { signal: AbortSignal.timeout(2_000) }).then(
+      (response) => response.ok,
+      () => false,
+    );
     if (healthy) return;
     if (performance.now() > end) throw new Error(`${url} did not become healthy within ${READY_MS / 1_000} s`);
     await new Promise((resolve) => setTimeout(resolve, 25));

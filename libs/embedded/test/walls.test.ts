@@ -3,10 +3,23 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { buckets, rpc, signal, snapshotKey, streams, subject, type Contract } from '@ambit/contracts';
+import { buckets, rpc, runConsumer, signal, snapshotKey, streams, subject, workerInboxPrefix, type Contract } from '@ambit/contracts';
 import { findNatsServer, startNats, type NatsServer } from '@ambit/embedded';
 import {
-  ACCOUNT, credentialsFile, keyFiles, lookUpAccount, makeUserKey, prepareInstallation, pushAccount, readAccount, renewedAccount, runConsumer, signAccount, signUser, withRevocations, workerInboxPrefix, workerPermissions, type Installation,
+  ACCOUNT,
+  credentialsFile,
+  keyFiles,
+  lookUpAccount,
+  makeUserKey,
+  prepareInstallation,
+  pushAccount,
+  readAccount,
+  renewedAccount,
+  signAccount,
+  signUser,
+  withRevocations,
+  workerPermissions,
+  type Installation,
 } from '@ambit/identity';
 import { AckPolicy, DiscardPolicy, jetstream, jetstreamManager, RetentionPolicy, StorageType } from '@nats-io/jetstream';
 import { Kvm } from '@nats-io/kv';
@@ -15,10 +28,23 @@ import { z } from 'zod';
 
 jest.setTimeout(60_000);
 const cacheDir = fileURLToPath(new URL('../../../.ambit/bin', import.meta.url));
-const start = rpc('ambit.rpc.session-service.v1.run.start.{agentId}', { summary: 'for workers', audience: 'worker', input: z.object({}), output: z.object({}) });
+const start = rpc('ambit.rpc.session-service.v1.run.start.{agentId}', {
+  summary: 'for workers',
+  audience: 'worker',
+  input: z.object({}),
+  output: z.object({}),
+});
 const get = rpc('ambit.rpc.session-service.v1.agent.get', { summary: 'for services', input: z.object({}), output: z.object({}) });
-const output = signal('ambit.ctl.session-service.v1.run.output.{agentId}.{runId}', { summary: 'text', audience: 'worker', payload: z.object({}) });
-const callTool = rpc('ambit.rpc.worker.v1.tool.call.{agentId}.{workerId}', { summary: 'tools of workers', input: z.object({}), output: z.object({}) });
+const output = signal('ambit.ctl.session-service.v1.run.output.{agentId}.{runId}', {
+  summary: 'text',
+  audience: 'worker',
+  payload: z.object({}),
+});
+const callTool = rpc('ambit.rpc.worker.v1.tool.call.{agentId}.{workerId}', {
+  summary: 'tools of workers',
+  input: z.object({}),
+  output: z.object({}),
+});
 const cancel = signal('ambit.ctl.worker.v1.run.cancel.{agentId}.{workerId}', { summary: 'cancel', payload: z.object({}) });
 const contracts: readonly Contract[] = [start, get, output, callTool, cancel];
 
@@ -38,7 +64,12 @@ async function startServer(): Promise<NatsServer> {
 }
 
 async function connectAs(credentials: string, inboxPrefix = '_INBOX'): Promise<NatsConnection> {
-  const connection = await connect({ servers: nats.url, authenticator: credsAuthenticator(Buffer.from(credentials)), inboxPrefix, reconnect: false });
+  const connection = await connect({
+    servers: nats.url,
+    authenticator: credsAuthenticator(Buffer.from(credentials)),
+    inboxPrefix,
+    reconnect: false,
+  });
   connections.push(connection);
   return connection;
 }
@@ -60,26 +91,48 @@ function workerCredentials(agentId: string, credentialName = 'main'): { readonly
 }
 
 /** Publishes and waits until the server has said what it thinks of it. */
-async function publishAndSettle(connection: NatsConnection, to: string, options: { readonly reply?: string; readonly data?: string } = {}): Promise<void> {
+async function publishAndSettle(
+  connection: NatsConnection,
+  to: string,
+  options: { readonly reply?: string; readonly data?: string } = {},
+): Promise<void> {
   connection.publish(to, options.data ?? '{}', options.reply === undefined ? {} : { reply: options.reply });
   await connection.flush();
 }
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'ambit-walls-'));
-  installation = await prepareInstallation({ folder, contracts, services: new Map([['everything', everything]]), resolverFolder: join(folder, 'resolver'), nowSeconds: nowSeconds() });
+  installation = await prepareInstallation({
+    folder,
+    contracts,
+    services: new Map([['everything', everything]]),
+    resolverFolder: join(folder, 'resolver'),
+    nowSeconds: nowSeconds(),
+  });
   nats = await startServer();
   service = await connectAs(await readFile(join(folder, keyFiles.serviceCredentials('everything')), 'utf8'));
   const manager = await jetstreamManager(service);
-  await manager.streams.add({ name: streams.runs.name, subjects: [...streams.runs.subjects], retention: RetentionPolicy.Workqueue, storage: StorageType.Memory, discard: DiscardPolicy.New });
+  await manager.streams.add({
+    name: streams.runs.name,
+    subjects: [...streams.runs.subjects],
+    retention: RetentionPolicy.Workqueue,
+    storage: StorageType.Memory,
+    discard: DiscardPolicy.New,
+  });
   for (const agent of ['alpha', 'beta']) {
-    await manager.consumers.add(streams.runs.name, { durable_name: runConsumer(agent, 'shared'), ack_policy: AckPolicy.Explicit, filter_subject: `ambit.job.session-service.v1.run.execute.${agent}.shared` });
+    await manager.consumers.add(streams.runs.name, {
+      durable_name: runConsumer(agent, 'shared'),
+      ack_policy: AckPolicy.Explicit,
+      filter_subject: `ambit.job.session-service.v1.run.execute.${agent}.shared`,
+    });
     await jetstream(service).publish(`ambit.job.session-service.v1.run.execute.${agent}.shared`, JSON.stringify({ run: agent }));
   }
   const snapshots = await new Kvm(service).create(buckets.snapshots.name, { storage: StorageType.Memory });
   for (const agent of ['alpha', 'beta']) await snapshots.put(snapshotKey.head(agent, 'f00d'), `of ${agent}`);
   await new Kvm(service).create(buckets.epochs.name, { storage: StorageType.Memory });
-  service.subscribe(start.subject.replace('{agentId}', '*'), { callback: (_error, message) => void message.respond(JSON.stringify({ for: message.subject })) });
+  service.subscribe(start.subject.replace('{agentId}', '*'), {
+    callback: (_error, message) => void message.respond(JSON.stringify({ for: message.subject })),
+  });
   service.subscribe(get.subject, { callback: (_error, message) => void message.respond('{"secret":true}') });
   alpha = await connectAs(workerCredentials('alpha').text, workerInboxPrefix({ agentId: 'alpha', credentialName: 'main' }));
   void (async () => {
@@ -115,14 +168,20 @@ describe('a worker within its agent', () => {
 
   it('reads its snapshots by a plain request', async () => {
     const bucket = buckets.snapshots.name;
-    const answer = await alpha.request(`$JS.API.DIRECT.GET.KV_${bucket}.$KV.${bucket}.${snapshotKey.head('alpha', 'f00d')}`, '', { timeout: 2_000 });
+    const answer = await alpha.request(`$JS.API.DIRECT.GET.KV_${bucket}.$KV.${bucket}.${snapshotKey.head('alpha', 'f00d')}`, '', {
+      timeout: 2_000,
+    });
     expect(answer.string()).toBe('of alpha');
   });
 
   it('answers a request for its tool and hears a signal to it', async () => {
     const signals: string[] = [];
-    alpha.subscribe(subject(callTool, { agentId: 'alpha', workerId: 'w1' }), { callback: (_error, message) => void message.respond('{"ran":true}') });
-    alpha.subscribe(subject(cancel, { agentId: 'alpha', workerId: 'w1' }), { callback: (_error, message) => void signals.push(message.subject) });
+    alpha.subscribe(subject(callTool, { agentId: 'alpha', workerId: 'w1' }), {
+      callback: (_error, message) => void message.respond('{"ran":true}'),
+    });
+    alpha.subscribe(subject(cancel, { agentId: 'alpha', workerId: 'w1' }), {
+      callback: (_error, message) => void signals.push(message.subject),
+    });
     await alpha.flush();
     service.publish(subject(cancel, { agentId: 'alpha', workerId: 'w1' }), '{}');
     const answer = await service.request(subject(callTool, { agentId: 'alpha', workerId: 'w1' }), '{}', { timeout: 2_000 });
@@ -131,7 +190,9 @@ describe('a worker within its agent', () => {
   });
 
   it('sends output that a service hears', async () => {
-    const heard = new Promise<Msg>((resolve) => service.subscribe(subject(output, { agentId: 'alpha', runId: 'r1' }), { max: 1, callback: (_error, message) => resolve(message) }));
+    const heard = new Promise<Msg>((resolve) =>
+      service.subscribe(subject(output, { agentId: 'alpha', runId: 'r1' }), { max: 1, callback: (_error, message) => resolve(message) }),
+    );
     await service.flush();
     alpha.publish(subject(output, { agentId: 'alpha', runId: 'r1' }), '{"text":"hello"}');
     expect((await heard).json()).toEqual({ text: 'hello' });
@@ -177,8 +238,13 @@ describe('a foreign reply subject on an allowed request', () => {
     const epochs = await new Kvm(service).open(buckets.epochs.name);
     await epochs.put('session-service.builtin.tools', '1');
     const bucket = buckets.snapshots.name;
-    await publishAndSettle(alpha, `$JS.API.DIRECT.GET.KV_${bucket}.$KV.${bucket}.${snapshotKey.head('alpha', 'f00d')}`, { reply: `$KV.${buckets.epochs.name}.session-service.builtin.tools`, data: '' });
-    await publishAndSettle(alpha, subject(start, { agentId: 'alpha' }), { reply: `$KV.${buckets.epochs.name}.session-service.builtin.tools` });
+    await publishAndSettle(alpha, `$JS.API.DIRECT.GET.KV_${bucket}.$KV.${bucket}.${snapshotKey.head('alpha', 'f00d')}`, {
+      reply: `$KV.${buckets.epochs.name}.session-service.builtin.tools`,
+      data: '',
+    });
+    await publishAndSettle(alpha, subject(start, { agentId: 'alpha' }), {
+      reply: `$KV.${buckets.epochs.name}.session-service.builtin.tools`,
+    });
     await service.request(get.subject, '{}');
     const entry = await epochs.get('session-service.builtin.tools');
     expect(entry?.string()).toBe('1');
@@ -212,7 +278,13 @@ describe('revocation', () => {
     const key = installation.keys.workers.getPublicKey();
     const current = readAccount((await lookUpAccount(administrator, key)) ?? '');
     const revoked = withRevocations(current.nats, [credentials.key], nowSeconds());
-    await pushAccount(administrator, signAccount({ key, name: ACCOUNT.workers, body: revoked, issuedAt: Math.max(nowSeconds(), current.iat + 1) }, installation.keys.operatorSigning));
+    await pushAccount(
+      administrator,
+      signAccount(
+        { key, name: ACCOUNT.workers, body: revoked, issuedAt: Math.max(nowSeconds(), current.iat + 1) },
+        installation.keys.operatorSigning,
+      ),
+    );
     await leaving.closed();
     await expect(connectAs(credentials.text)).rejects.toThrow(/authorization|authentication/i);
 

@@ -19,7 +19,8 @@ export async function lookUpAccount(connection: SystemConnection, accountKey: st
 export async function pushAccount(connection: SystemConnection, jwt: string): Promise<void> {
   const answer = await connection.request('$SYS.REQ.CLAIMS.UPDATE', jwt, { timeout: TIMEOUT_MS });
   const reply: unknown = JSON.parse(answer.string());
-  if (typeof reply === 'object' && reply !== null && 'error' in reply) throw new Error(`nats-server refused the account JWT: ${JSON.stringify(reply.error)}`);
+  if (typeof reply === 'object' && reply !== null && 'error' in reply)
+    throw new Error(`nats-server refused the account JWT: ${JSON.stringify(reply.error)}`);
 }
 
 /** The issue time, in seconds, that makes a new JWT of this account win over `current`: servers keep the one issued later. */
@@ -30,5 +31,5 @@ export function issuedAfter(current: string | undefined, nowSeconds: number): nu
 
 /** The claims of an account JWT. */
 export function readAccount(jwt: string): Claims<AccountBody> {
-  return readClaims<AccountBody>(jwt);
+  return readClaims<AccountBody>(jwt, 'account');
 }

@@ -1,20 +1,36 @@
-import { buckets, pattern, streams, type Contract } from '@ambit/contracts';
+import { buckets, pattern, streams, WORKER_SERVICES, WORKER_SIGNALS, type Contract } from '@ambit/contracts';
 import type { AccountBody, AccountExport, AccountImport } from './claims.js';
 
 export const ACCOUNT = { system: 'SYS', services: 'AMBIT', workers: 'WORKERS' } as const;
 
 const UNLIMITED = -1;
-const limits = { subs: UNLIMITED, data: UNLIMITED, payload: UNLIMITED, conn: UNLIMITED, leaf: 0, imports: UNLIMITED, exports: UNLIMITED, wildcards: true, disallow_bearer: true };
-const jetstreamLimits = { mem_storage: UNLIMITED, disk_storage: UNLIMITED, streams: UNLIMITED, consumer: UNLIMITED, max_ack_pending: UNLIMITED };
+const limits = {
+  subs: UNLIMITED,
+  data: UNLIMITED,
+  payload: UNLIMITED,
+  conn: UNLIMITED,
+  leaf: 0,
+  imports: UNLIMITED,
+  exports: UNLIMITED,
+  wildcards: true,
+  disallow_bearer: true,
+};
+const jetstreamLimits = {
+  mem_storage: UNLIMITED,
+  disk_storage: UNLIMITED,
+  streams: UNLIMITED,
+  consumer: UNLIMITED,
+  max_ack_pending: UNLIMITED,
+};
 const NANOSECONDS = 1_000_000;
 // A request's way back must outlive the request's own time by what the network may add.
 const RESPONSE_MARGIN_MS = 30_000;
-const WORKER_SERVICES = 'ambit.rpc.worker.v1.>';
-const WORKER_SIGNALS = 'ambit.ctl.worker.v1.>';
 
 /** What a worker of any agent may publish: contracts marked `audience: 'worker'` that a service answers or hears. */
 export function workerContracts(contracts: readonly Contract[]): readonly Contract[] {
-  return contracts.filter((contract) => (contract.kind === 'rpc' || contract.kind === 'signal') && contract.audience === 'worker' && contract.owner !== 'worker');
+  return contracts.filter(
+    (contract) => (contract.kind === 'rpc' || contract.kind === 'signal') && contract.audience === 'worker' && contract.owner !== 'worker',
+  );
 }
 
 function exportsToWorkers(contracts: readonly Contract[]): readonly AccountExport[] {
@@ -35,7 +51,15 @@ function exportsToWorkers(contracts: readonly Contract[]): readonly AccountExpor
   ];
 }
 
-const exportsToServices: readonly AccountExport[] = [{ name: 'tools of workers', subject: WORKER_SERVICES, type: 'service', response_type: 'Singleton', response_threshold: 3_600_000 * NANOSECONDS }];
+const exportsToServices: readonly AccountExport[] = [
+  {
+    name: 'tools of workers',
+    subject: WORKER_SERVICES,
+    type: 'service',
+    response_type: 'Singleton',
+    response_threshold: 3_600_000 * NANOSECONDS,
+  },
+];
 
 function importAll(exported: readonly AccountExport[], account: string): readonly AccountImport[] {
   return exported.map(({ name, subject, type }) => ({ name, subject, type, account }));
@@ -43,12 +67,27 @@ function importAll(exported: readonly AccountExport[], account: string): readonl
 
 /** The services' account: JetStream, and towards the workers exactly what their contracts say. */
 export function servicesAccount(contracts: readonly Contract[], workersAccountKey: string): AccountBody {
-  return { type: 'account', limits: { ...limits, ...jetstreamLimits }, signing_keys: [], exports: exportsToWorkers(contracts), imports: importAll(exportsToServices, workersAccountKey) };
+  return {
+    type: 'account',
+    limits: { ...limits, ...jetstreamLimits },
+    signing_keys: [],
+    exports: exportsToWorkers(contracts),
+    imports: importAll(exportsToServices, workersAccountKey),
+  };
 }
 
 /** The workers' account: no JetStream of its own; `signingKey` is the public key that admin-api signs worker users with. */
-export function workersAccount(contracts: readonly Contract[], keys: { readonly servicesAccountKey: string; readonly signingKey: string }): AccountBody {
-  return { type: 'account', limits, signing_keys: [keys.signingKey], exports: exportsToServices, imports: importAll(exportsToWorkers(contracts), keys.servicesAccountKey) };
+export function workersAccount(
+  contracts: readonly Contract[],
+  keys: { readonly servicesAccountKey: string; readonly signingKey: string },
+): AccountBody {
+  return {
+    type: 'account',
+    limits,
+    signing_keys: [keys.signingKey],
+    exports: exportsToServices,
+    imports: importAll(exportsToWorkers(contracts), keys.servicesAccountKey),
+  };
 }
 
 /** The servers' own account, with their usual read-only exports left out: nobody imports them. */

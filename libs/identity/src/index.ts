@@ -1,8 +1,16 @@
 export { ACCOUNT, servicesAccount, systemAccount, withRevocations, workerContracts, workersAccount } from './accounts.js';
 export { issuedAfter, lookUpAccount, pushAccount, readAccount, type SystemConnection } from './account-registry.js';
 export type { AccountBody, Claims, ClaimsBody, OperatorBody, Permission, Permissions, UserBody } from './claims.js';
-export { prepareInstallation, renewedAccount, signAccount, signUser, type Installation, type InstallationOptions, type UserSigning } from './installation.js';
+export {
+  prepareInstallation,
+  renewedAccount,
+  signAccount,
+  signUser,
+  type Installation,
+  type InstallationOptions,
+  type UserSigning,
+} from './installation.js';
 export { credentialsFile, readClaims, readCredentialsFile, signClaims } from './jwt.js';
 export { keyFiles, makeUserKey, openInstallationKeys, readKey, writeSecret, type InstallationKeys } from './key-folder.js';
 export { serverConfig } from './server-config.js';
-export { runConsumer, workerInboxPrefix, workerPermissions, type WorkerIdentity } from './worker-permissions.js';
+export { workerPermissions, type WorkerIdentity } from './worker-permissions.js';

@@ -45,7 +45,13 @@ export async function prepareInstallation(options: InstallationOptions): Promise
   const accounts = new Map<string, { readonly name: string; readonly body: AccountBody }>([
     [publicKeys.system, { name: ACCOUNT.system, body: systemAccount() }],
     [publicKeys.services, { name: ACCOUNT.services, body: servicesAccount(contracts, publicKeys.workers) }],
-    [publicKeys.workers, { name: ACCOUNT.workers, body: workersAccount(contracts, { servicesAccountKey: publicKeys.services, signingKey: publicKeys.workersSigning }) }],
+    [
+      publicKeys.workers,
+      {
+        name: ACCOUNT.workers,
+        body: workersAccount(contracts, { servicesAccountKey: publicKeys.services, signingKey: publicKeys.workersSigning }),
+      },
+    ],
   ]);
   const operatorJwt = signClaims(
     {
@@ -56,26 +62,51 @@ export async function prepareInstallation(options: InstallationOptions): Promise
     },
     keys.operator,
   );
-  const preload = Object.fromEntries([...accounts].map(([key, account]) => [key, signAccount({ key, ...account, issuedAt: PRELOAD_ISSUED_AT }, keys.operatorSigning)]));
-  const config = serverConfig({ operatorJwt, systemAccountKey: publicKeys.system, accounts: preload, resolverFolder: options.resolverFolder });
+  const preload = Object.fromEntries(
+    [...accounts].map(([key, account]) => [key, signAccount({ key, ...account, issuedAt: PRELOAD_ISSUED_AT }, keys.operatorSigning)]),
+  );
+  const config = serverConfig({
+    operatorJwt,
+    systemAccountKey: publicKeys.system,
+    accounts: preload,
+    resolverFolder: options.resolverFolder,
+  });
 
   await writeSecret(join(folder, keyFiles.accounts), `${JSON.stringify(publicKeys, null, 2)}\n`);
   await writeSecret(join(folder, keyFiles.serverConfig), config);
   for (const [service, permissions] of options.services) {
-    await keepCredentials(join(folder, keyFiles.serviceCredentials(service)), { name: service, permissions, issuedAt: nowSeconds }, keys.services);
+    await keepCredentials(
+      join(folder, keyFiles.serviceCredentials(service)),
+      { name: service, permissions, issuedAt: nowSeconds },
+      keys.services,
+    );
   }
-  const administrator: Permissions = { pub: { allow: ['$SYS.REQ.CLAIMS.UPDATE', '$SYS.REQ.ACCOUNT.*.CLAIMS.LOOKUP'] }, sub: { allow: ['_INBOX.>'] } };
-  await keepCredentials(join(folder, keyFiles.systemCredentials), { name: 'ambit-administrator', permissions: administrator, issuedAt: nowSeconds }, keys.system);
+  const administrator: Permissions = {
+    pub: { allow: ['$SYS.REQ.CLAIMS.UPDATE', '$SYS.REQ.ACCOUNT.*.CLAIMS.LOOKUP'] },
+    sub: { allow: ['_INBOX.>'] },
+  };
+  await keepCredentials(
+    join(folder, keyFiles.systemCredentials),
+    { name: 'ambit-administrator', permissions: administrator, issuedAt: nowSeconds },
+    keys.system,
+  );
   return { keys, serverConfig: config, accounts };
 }
 
 /** Signs an account's claims with the operator's signing key. */
-export function signAccount(account: { readonly key: string; readonly name: string; readonly body: AccountBody; readonly issuedAt: number }, operatorSigning: KeyPair): string {
+export function signAccount(
+  account: { readonly key: string; readonly name: string; readonly body: AccountBody; readonly issuedAt: number },
+  operatorSigning: KeyPair,
+): string {
   return signClaims({ name: account.name, subject: account.key, body: account.body, issuedAt: account.issuedAt }, operatorSigning);
 }
 
 /** The JWT to push where the servers hold `current`: the wanted claims with the revocations of the current ones. `undefined`: nothing to do. */
-export function renewedAccount(wanted: { readonly key: string; readonly name: string; readonly body: AccountBody }, current: string | undefined, signing: { readonly operatorSigning: KeyPair; readonly nowSeconds: number }): string | undefined {
+export function renewedAccount(
+  wanted: { readonly key: string; readonly name: string; readonly body: AccountBody },
+  current: string | undefined,
+  signing: { readonly operatorSigning: KeyPair; readonly nowSeconds: number },
+): string | undefined {
   const held = current === undefined ? undefined : readAccount(current).nats;
   const body: AccountBody = held?.revocations === undefined ? wanted.body : { ...wanted.body, revocations: held.revocations };
   if (held !== undefined && isSame(held, body)) return undefined;
@@ -95,7 +126,16 @@ export interface UserSigning {
 /** Signs a user's claims with its account's key or signing key. Times are seconds since 1970. */
 export function signUser(user: UserSigning, signer: KeyPair): string {
   const body: UserBody = userBody(user.permissions, user.account);
-  return signClaims({ name: user.name, subject: user.userKey, body, issuedAt: user.issuedAt, ...(user.expiresAt === undefined ? {} : { expiresAt: user.expiresAt }) }, signer);
+  return signClaims(
+    {
+      name: user.name,
+      subject: user.userKey,
+      body,
+      issuedAt: user.issuedAt,
+      ...(user.expiresAt === undefined ? {} : { expiresAt: user.expiresAt }),
+    },
+    signer,
+  );
 }
 
 function userBody(permissions: Permissions, account: string | undefined): UserBody {
@@ -103,10 +143,14 @@ function userBody(permissions: Permissions, account: string | undefined): UserBo
 }
 
 /** Keeps a credentials file whose permissions are still the wanted ones; else signs anew for the same key. */
-async function keepCredentials(file: string, user: { readonly name: string; readonly permissions: Permissions; readonly issuedAt: number }, account: KeyPair): Promise<void> {
+async function keepCredentials(
+  file: string,
+  user: { readonly name: string; readonly permissions: Permissions; readonly issuedAt: number },
+  account: KeyPair,
+): Promise<void> {
   const text = await readFile(file, 'utf8').catch(() => undefined);
   const held = text === undefined ? undefined : readCredentialsFile(text);
-  const claims = held === undefined ? undefined : readClaims<UserBody>(held.jwt);
+  const claims = held === undefined ? undefined : readClaims<UserBody>(held.jwt, 'user');
   const isCurrent = claims?.iss === account.getPublicKey() && isSame(claims.nats, userBody(user.permissions, undefined));
   if (isCurrent) return;
   const userKey = held?.userKey ?? makeUserKey();

@@ -29,11 +29,12 @@ export function signClaims<B extends ClaimsBody>(signing: Signing<B>, signer: Ke
   return `${signed}.${Buffer.from(signer.sign(Buffer.from(signed))).toString('base64url')}`;
 }
 
-/** Reads claims back; throws an Error for text that is no NATS JWT or whose signature is not its issuer's. */
-export function readClaims<B extends ClaimsBody = ClaimsBody>(jwt: string): Claims<B> {
+/** Reads claims back; throws an Error for text that is no NATS JWT of that type or whose signature is not its issuer's. */
+export function readClaims<B extends ClaimsBody>(jwt: string, type: B['type']): Claims<B> {
   const [header, payload, signature] = jwt.trim().split('.');
   if (header === undefined || payload === undefined || signature === undefined) throw new Error('not a JWT: three parts are needed');
-  const claims = JSON.parse(Buffer.from(payload, 'base64url').toString('utf8')) as Claims<B>;
+  const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString('utf8'));
+  if (!isClaims<B>(claims, type)) throw new Error(`not the JWT of a NATS ${type}`);
   const isSigned = fromPublic(claims.iss).verify(Buffer.from(`${header}.${payload}`), Buffer.from(signature, 'base64url'));
   if (!isSigned) throw new Error(`the signature of the JWT is not that of ${claims.iss}`);
   return claims;
@@ -43,9 +44,16 @@ export function readClaims<B extends ClaimsBody = ClaimsBody>(jwt: string): Clai
 export function credentialsFile(jwt: string, userKey: KeyPair): string {
   const seed = Buffer.from(userKey.getSeed()).toString('utf8');
   return [
-    '-----BEGIN NATS USER JWT-----', jwt, '------END NATS USER JWT------', '',
-    'The seed below proves this identity to NATS. Keep it secret.', '',
-    '-----BEGIN USER NKEY SEED-----', seed, '------END USER NKEY SEED------', '',
+    '-----BEGIN NATS USER JWT-----',
+    jwt,
+    '------END NATS USER JWT------',
+    '',
+    'The seed below proves this identity to NATS. Keep it secret.',
+    '',
+    '-----BEGIN USER NKEY SEED-----',
+    seed,
+    '------END USER NKEY SEED------',
+    '',
   ].join('\n');
 }
 
@@ -55,6 +63,13 @@ export function readCredentialsFile(text: string): { readonly jwt: string; reado
   const seed = /BEGIN USER NKEY SEED-+\s+(\S+)/.exec(text)?.[1];
   if (jwt === undefined || seed === undefined) throw new Error('not a NATS credentials file');
   return { jwt, userKey: fromSeed(Buffer.from(seed)) };
+}
+
+// Only servers and our own keys sign what is read here, so its kind and issuer are looked at, not every field.
+function isClaims<B extends ClaimsBody>(value: unknown, type: B['type']): value is Claims<B> {
+  if (typeof value !== 'object' || value === null || !('iss' in value) || !('nats' in value)) return false;
+  const { iss, nats } = value;
+  return typeof iss === 'string' && typeof nats === 'object' && nats !== null && 'type' in nats && nats.type === type;
 }
 
 function toBase64Url(text: string): string {

@@ -63,7 +63,10 @@ export function makeUserKey(): KeyPair {
 }
 
 async function readOrMakeKey(file: string, make: () => KeyPair): Promise<KeyPair> {
-  const isThere = await readFile(file).then(() => true, () => false);
+  const isThere = await readFile(file).then(
+    () => true,
+    () => false,
+  );
   if (isThere) return readKey(file);
   const key = make();
   await writeSecret(file, Buffer.from(key.getSeed()).toString('utf8'));

@@ -1,4 +1,4 @@
-import { buckets, pattern, streams, toToken, type Contract } from '@ambit/contracts';
+import { buckets, pattern, runConsumer, streams, toToken, workerInboxPrefix, workerSubjectsOf, type Contract } from '@ambit/contracts';
 import { workerContracts } from './accounts.js';
 import type { Permissions } from './claims.js';
 
@@ -8,16 +8,6 @@ export interface WorkerIdentity {
   readonly agentId: string;
   readonly credentialName: string;
   readonly pools: readonly string[];
-}
-
-/** The durable consumer of runs for one agent and pool. */
-export function runConsumer(agentId: string, pool: string): string {
-  return `${toToken(agentId)}_${toToken(pool)}`;
-}
-
-/** The only subjects that a worker of this credential may receive answers on. */
-export function workerInboxPrefix(worker: Pick<WorkerIdentity, 'agentId' | 'credentialName'>): string {
-  return `_INBOX.${toToken(worker.agentId)}.${toToken(worker.credentialName)}`;
 }
 
 /** What a worker's connection may do: its own agent's subjects, its pools' runs, its agent's snapshots, its own inbox. */
@@ -35,7 +25,7 @@ export function workerPermissions(contracts: readonly Contract[], worker: Worker
         `$JS.API.DIRECT.GET.KV_${snapshots}.$KV.${snapshots}.${agent}.>`,
       ],
     },
-    sub: { allow: [`${workerInboxPrefix(worker)}.>`, `ambit.rpc.worker.v1.*.*.${agent}.*`, `ambit.ctl.worker.v1.*.*.${agent}.*`] },
+    sub: { allow: [`${workerInboxPrefix(worker)}.>`, ...workerSubjectsOf(worker.agentId)] },
     // Each request for a tool may be answered once.
     resp: { max: 1, ttl: ANSWER_NANOSECONDS },
   };
@@ -45,6 +35,7 @@ export function workerPermissions(contracts: readonly Contract[], worker: Worker
 function ofAgent(contract: Contract, agentId: string): string {
   const allowed = pattern(contract, { agentId });
   const beforeAgent = allowed.split(`.${toToken(agentId)}`)[0] ?? '';
-  if (!contract.subject.includes('.{agentId}') || beforeAgent.includes('*')) throw new TypeError(`${contract.subject} is for workers, so {agentId} must be its first key`);
+  if (!contract.subject.includes('.{agentId}') || beforeAgent.includes('*'))
+    throw new TypeError(`${contract.subject} is for workers, so {agentId} must be its first key`);
   return allowed;
 }
