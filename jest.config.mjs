@@ -6,6 +6,9 @@ export default {
   transform: { '^.+\\.ts$': ['@swc/jest', { swcrc: true }] },
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
   testMatch: ['<rootDir>/{libs,apps,test,examples}/**/*.test.ts'],
+  // Records of what the tests show (requirements, faults); a run of all tests begins with none.
+  globalSetup: './tools/shown/setup.mjs',
+  globalTeardown: './tools/shown/teardown.mjs',
   modulePathIgnorePatterns: ['/dist/'],
   workerIdleMemoryLimit: '1GB',
 };
