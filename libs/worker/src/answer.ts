@@ -1,0 +1,29 @@
+import { Fault, HEADER, platformFaults, type Output, type Parsed, type Returns, type Rpc } from '@ambit/contracts';
+import { headers, type Msg, type NatsConnection } from '@nats-io/nats-core';
+
+/** Answers one contract on one subject as every service does: plain JSON, ADR-32 headers on a fault, nothing told of an unknown error. */
+export function answerOver<C extends Rpc>(
+  connection: NatsConnection,
+  contract: C,
+  server: { readonly subject: string; readonly handle: (input: Parsed<C>) => Promise<Returns<C>> },
+): void {
+  connection.subscribe(server.subject, { callback: (_error, message) => void respond(message) });
+
+  async function respond(message: Msg): Promise<void> {
+    try {
+      const parsed = contract.input.safeParse(message.json());
+      if (!parsed.success) {
+        const issues = parsed.error.issues.slice(0, 20).map((issue) => ({ path: issue.path.join('.'), message: issue.message }));
+        throw new Fault('INVALID_INPUT', platformFaults.INVALID_INPUT, { issues });
+      }
+      const answer: Output<C> = contract.output.parse(await server.handle(parsed.data as Parsed<C>)) as Output<C>;
+      message.respond(JSON.stringify(answer));
+    } catch (error) {
+      const fault = error instanceof Fault ? error : new Fault('INTERNAL', platformFaults.INTERNAL);
+      const header = headers();
+      header.set(HEADER.errorCode, String(fault.status));
+      header.set(HEADER.error, fault.message);
+      message.respond(JSON.stringify(fault.toBody()), { headers: header });
+    }
+  }
+}

@@ -1,0 +1,72 @@
+import { Fault, type RunJob } from '@ambit/contracts';
+import type { Platform } from './platform.js';
+import { endsAttempt, Run } from './run.js';
+
+export type Handler = (run: Run) => Promise<void>;
+
+/** What became of a job: `done` = acknowledge it, `again` = leave it for redelivery. */
+export type Verdict = { readonly kind: 'done'; readonly status: string } | { readonly kind: 'again'; readonly error: unknown };
+
+const RENEW_MS = 5_000;
+
+export interface AttemptOptions {
+  readonly platform: Platform;
+  readonly handler: Handler;
+  /** Called with every renewal; tells JetStream that the job is still in work. */
+  readonly working: () => void;
+  /** Aborts at shutdown. */
+  readonly signal: AbortSignal;
+}
+
+/** One attempt at a run: start, verified snapshot, the handler's turns, finish; the lease is renewed meanwhile. */
+export async function attempt(job: RunJob, options: AttemptOptions): Promise<Verdict> {
+  const ids = { runId: job.runId, originRunId: job.originRunId, sessionId: job.sessionId, fingerprint: job.fingerprint };
+  const { platform } = options;
+  const stop = new AbortController();
+  const shutdown = () => stop.abort(new Error('the worker is shutting down'));
+  options.signal.addEventListener('abort', shutdown, { once: true });
+  let renewal: NodeJS.Timeout | undefined;
+  try {
+    const opened = await platform.start(ids);
+    const key = { ...ids, token: opened.token };
+    let cancelled = false;
+    let lost: unknown;
+    renewal = setInterval(() => {
+      options.working();
+      platform.renew(key).then(
+        (answer) => {
+          if (!answer.cancelled) return;
+          cancelled = true;
+          stop.abort(new Error('the run was cancelled'));
+        },
+        (error: unknown) => {
+          if (!(error instanceof Fault) || !endsAttempt(error)) return; // away for a moment: the next beat tries again
+          lost = error;
+          stop.abort(error);
+        },
+      );
+    }, RENEW_MS);
+    const run = new Run(platform, { job, key, tape: opened, snapshot: await platform.snapshot(key), attempt: opened.attempt }, stop.signal);
+    await handle(run, options.handler, stop.signal);
+    if (lost !== undefined) throw lost;
+    if (options.signal.aborted && !cancelled) return { kind: 'again', error: options.signal.reason };
+    const status = cancelled ? 'cancelled' : (run.end ?? 'completed');
+    await platform.finish(key, { status });
+    return { kind: 'done', status };
+  } catch (error) {
+    if (error instanceof Fault && endsAttempt(error)) return { kind: 'done', status: error.code };
+    return { kind: 'again', error };
+  } finally {
+    clearInterval(renewal);
+    options.signal.removeEventListener('abort', shutdown);
+  }
+}
+
+/** A handler that throws because its signal was aborted has not failed. */
+async function handle(run: Run, handler: Handler, signal: AbortSignal): Promise<void> {
+  try {
+    await handler(run);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+}

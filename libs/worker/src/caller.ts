@@ -1,0 +1,104 @@
+import { Fault, HEADER, subject, type FaultDef, type Keys, type Output, type Rpc, type Input, platformFaults } from '@ambit/contracts';
+import { createInbox, headers, NoRespondersError, RequestError, TimeoutError, type Msg, type NatsConnection } from '@nats-io/nats-core';
+
+export interface AskOptions {
+  readonly keys: Readonly<Record<string, string>>;
+  /** Milliseconds for the whole request. @default the contract's */
+  readonly timeoutMs?: number;
+}
+
+/** Asks over NATS and gives back the parsed answer, or throws the {@link Fault} that came. */
+export async function ask<C extends Rpc>(
+  connection: NatsConnection,
+  contract: C,
+  request: { readonly input: Input<C> } & AskOptions,
+): Promise<Output<C>> {
+  const timeout = request.timeoutMs ?? contract.timeoutMs;
+  const to = subject(contract, request.keys as Keys<string>);
+  try {
+    return read(contract, await connection.request(to, JSON.stringify(request.input), { timeout, headers: deadline(timeout) }));
+  } catch (error) {
+    throw asFault(error);
+  }
+}
+
+/** A request that can be sent again while the first answer is still awaited; whichever answer comes first counts. */
+export class RepeatableRequest<C extends Rpc> {
+  readonly answer: Promise<Output<C>>;
+  private readonly inbox: string;
+  private readonly close: () => void;
+
+  constructor(
+    private readonly connection: NatsConnection,
+    private readonly contract: C,
+    private readonly request: { readonly input: Input<C> } & AskOptions & { readonly inboxPrefix: string },
+  ) {
+    this.inbox = createInbox(request.inboxPrefix);
+    const subscription = connection.subscribe(this.inbox);
+    const timeoutMs = request.timeoutMs ?? contract.timeoutMs;
+    const timer = setTimeout(() => subscription.unsubscribe(), timeoutMs);
+    this.close = () => {
+      clearTimeout(timer);
+      subscription.unsubscribe();
+    };
+    this.answer = this.first(subscription).finally(this.close);
+    this.answer.catch(() => undefined); // the caller awaits it too; a caller that left must not crash the process
+    this.send();
+  }
+
+  send(): void {
+    const to = subject(this.contract, this.request.keys as Keys<string>);
+    this.connection.publish(to, JSON.stringify(this.request.input), {
+      reply: this.inbox,
+      headers: deadline(this.request.timeoutMs ?? this.contract.timeoutMs),
+    });
+  }
+
+  stop(): void {
+    this.close();
+  }
+
+  private async first(messages: AsyncIterable<Msg>): Promise<Output<C>> {
+    for await (const message of messages) {
+      if (message.headers?.code === 503) throw new Fault('UNAVAILABLE', platformFaults.UNAVAILABLE);
+      return read(this.contract, message);
+    }
+    throw new Fault('TIMEOUT', platformFaults.TIMEOUT);
+  }
+}
+
+function deadline(timeoutMs: number) {
+  const header = headers();
+  header.set(HEADER.timeout, String(Math.floor(timeoutMs)));
+  return header;
+}
+
+function read<C extends Rpc>(contract: C, message: Msg): Output<C> {
+  const body: unknown = message.data.length === 0 ? {} : message.json();
+  const status = message.headers?.get(HEADER.errorCode);
+  if (status !== undefined && status !== '') throw decodeFault(contract, Number(status), body);
+  return contract.output.parse(body) as Output<C>;
+}
+
+function decodeFault(contract: Rpc, status: number, body: unknown): Fault {
+  const { code, message, data } =
+    typeof body === 'object' && body !== null ? (body as { code?: unknown; message?: unknown; data?: unknown }) : {};
+  const name = typeof code === 'string' ? code : 'INTERNAL';
+  const known: Readonly<Record<string, FaultDef>> = { ...platformFaults, ...contract.errors };
+  const def = Object.hasOwn(known, name) ? known[name] : undefined;
+  return new Fault(
+    name,
+    def ?? { status, retry: 'never', message: 'The platform answered with a fault this worker does not know' },
+    data,
+    typeof message === 'string' ? message : undefined,
+  );
+}
+
+function asFault(error: unknown): unknown {
+  if (error instanceof Fault) return error;
+  const cause = error instanceof RequestError ? (error.cause ?? error) : error;
+  if (cause instanceof NoRespondersError || (error instanceof RequestError && error.isNoResponders()))
+    return new Fault('UNAVAILABLE', platformFaults.UNAVAILABLE);
+  if (cause instanceof TimeoutError) return new Fault('TIMEOUT', platformFaults.TIMEOUT);
+  return error;
+}

@@ -1,0 +1,180 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { pattern, RunJob, sessionService, streams, toToken } from '@ambit/contracts';
+import { AckPolicy, jetstream, type Consumer, type ConsumerInfo, type JsMsg } from '@nats-io/jetstream';
+import { connect as connectNats, type NatsConnection } from '@nats-io/transport-node';
+import { attempt, type Handler } from './attempt.js';
+import { Credentials } from './credentials.js';
+import { NatsPlatform } from './nats-platform.js';
+import { ToolHost, type WorkerTool } from './tools.js';
+
+export interface ConnectOptions {
+  /** @default NATS_URL */
+  readonly url?: string;
+  /** Path of a credentials file. @default AMBIT_CREDS; none where the installation isolates no workers */
+  readonly credentials?: string;
+  /** Told of everything that went wrong without ending the worker. @default one line on stderr */
+  readonly onError?: (error: unknown) => void;
+}
+export interface WorkOptions {
+  /** Runs at once. @default 8 */
+  readonly concurrency?: number;
+  /** @default 'shared' */
+  readonly pool?: string;
+  readonly tools?: readonly WorkerTool[];
+}
+
+const RENEW_BEFORE_MS = 15 * 60_000;
+const CHECK_CREDENTIALS_MS = 60_000;
+const PULL_EXPIRES_MS = 30_000;
+const PULL_RETRY_MS = 1_000;
+
+/** Connects a worker. It drains on SIGTERM and SIGINT: takes no new run, lets the running ones be redelivered elsewhere. */
+export async function connect(options: ConnectOptions = {}): Promise<AmbitWorker> {
+  const url = options.url ?? process.env.NATS_URL;
+  if (url === undefined) throw new Error('set NATS_URL, or give connect() a url: nats://host:4222');
+  const path = options.credentials ?? process.env.AMBIT_CREDS;
+  const credentials = path === undefined ? undefined : await Credentials.read(path);
+  const inboxPrefix = credentials?.inboxPrefix ?? '_INBOX';
+  const connection = await connectNats({
+    servers: url,
+    maxReconnectAttempts: -1,
+    inboxPrefix,
+    ...(credentials === undefined ? {} : { authenticator: credentials.authenticator }),
+  });
+  return new AmbitWorker(connection, {
+    credentials,
+    inboxPrefix,
+    onError: options.onError ?? ((error) => process.stderr.write(`ambit worker: ${String(error)}\n`)),
+  });
+}
+
+/** A connected worker process. */
+export class AmbitWorker {
+  /** Of this process; credentials have a name of their own. */
+  readonly workerId: string = randomUUID();
+  private readonly closing = new AbortController();
+  private readonly running = new Set<Promise<void>>();
+  private readonly hosts = new Set<ToolHost>();
+  private credentialsTimer: NodeJS.Timeout | undefined;
+  private ended: Promise<void> | undefined;
+
+  constructor(
+    private readonly connection: NatsConnection,
+    private readonly options: {
+      readonly credentials: Credentials | undefined;
+      readonly inboxPrefix: string;
+      readonly onError: (error: unknown) => void;
+    },
+  ) {
+    const stop = () => void this.close();
+    process.once('SIGTERM', stop);
+    process.once('SIGINT', stop);
+  }
+
+  /** Takes the agent's runs until the worker closes; resolves then. */
+  async work(agentId: string, handler: Handler, options: WorkOptions = {}): Promise<void> {
+    const pool = options.pool ?? 'shared';
+    const concurrency = options.concurrency ?? 8;
+    const { connection, workerId } = this;
+    this.keepCredentials(agentId);
+    const host = new ToolHost({ connection, agentId, workerId, pool, onError: this.options.onError }, options.tools ?? []);
+    this.hosts.add(host);
+    if ((options.tools ?? []).length > 0) await host.start();
+    const platform = new NatsPlatform({ connection, agentId, workerId, inboxPrefix: this.options.inboxPrefix });
+    await this.pull(this.consumer(agentId, pool), concurrency, (message) => this.take(message, { platform, handler }));
+    await this.ended;
+  }
+
+  /** Stops taking runs, aborts the running ones so that they are redelivered, and leaves. */
+  close(): Promise<void> {
+    this.ended ??= this.leave();
+    return this.ended;
+  }
+
+  /** One pull a free place: a message that waited in a buffer would be redelivered while this process still meant to run it. */
+  private async pull(consumer: Consumer, concurrency: number, take: (message: JsMsg) => Promise<void>): Promise<void> {
+    const closed = new Promise<null>((resolve) => this.closing.signal.addEventListener('abort', () => resolve(null), { once: true }));
+    while (!this.closing.signal.aborted) {
+      if (this.running.size >= concurrency) {
+        await Promise.race([...this.running, closed]);
+        continue;
+      }
+      const message = await Promise.race([
+        consumer.next({ expires: PULL_EXPIRES_MS, bind: true }).catch((error: unknown) => this.pullFailed(error)),
+        closed,
+      ]);
+      if (message === null) continue;
+      const task = take(message).finally(() => this.running.delete(task));
+      this.running.add(task);
+    }
+  }
+
+  private async pullFailed(error: unknown): Promise<null> {
+    if (!this.closing.signal.aborted) {
+      this.options.onError(error);
+      await delay(PULL_RETRY_MS);
+    }
+    return null;
+  }
+
+  private async leave(): Promise<void> {
+    clearInterval(this.credentialsTimer);
+    this.closing.abort(new Error('the worker is shutting down'));
+    await Promise.allSettled(this.running);
+    for (const host of this.hosts) host.stop();
+    await this.connection.drain();
+  }
+
+  private async take(message: JsMsg, work: { readonly platform: NatsPlatform; readonly handler: Handler }): Promise<void> {
+    const parsed = RunJob.safeParse(safeJson(message));
+    if (!parsed.success) {
+      this.options.onError(new Error(`a job that is no run was refused: ${parsed.error.message}`));
+      message.term('not a run');
+      return;
+    }
+    const beat = setInterval(() => message.working(), 10_000);
+    try {
+      const verdict = await attempt(parsed.data, { ...work, working: () => message.working(), signal: this.closing.signal });
+      if (verdict.kind === 'done') await message.ackAck();
+      else {
+        if (!this.closing.signal.aborted) this.options.onError(verdict.error);
+        message.nak(this.closing.signal.aborted ? 0 : 1_000);
+      }
+    } catch (error) {
+      this.options.onError(error);
+    } finally {
+      clearInterval(beat);
+    }
+  }
+
+  /** Bound by name: a worker's credentials do not let it ask for consumer info. */
+  private consumer(agentId: string, pool: string): Consumer {
+    const name = `${toToken(agentId)}_${toToken(pool)}`;
+    const config = {
+      durable_name: name,
+      ack_policy: AckPolicy.Explicit,
+      filter_subject: pattern(sessionService.runExecute, { agentId, pool }),
+    };
+    const info = { stream_name: streams.runs.name, name, config } as ConsumerInfo; // what a pull needs; the rest of it is the server's to say
+    return jetstream(this.connection).consumers.getConsumerFromInfo(info);
+  }
+
+  private keepCredentials(agentId: string): void {
+    const { credentials } = this.options;
+    if (credentials === undefined || this.credentialsTimer !== undefined) return;
+    this.credentialsTimer = setInterval(() => {
+      if (credentials.remainingMs(Date.now()) > RENEW_BEFORE_MS) return;
+      credentials.renew(this.connection, agentId).catch(this.options.onError);
+    }, CHECK_CREDENTIALS_MS);
+    this.credentialsTimer.unref();
+  }
+}
+
+function safeJson(message: JsMsg): unknown {
+  try {
+    return message.json();
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,59 @@
+import { readFile } from 'node:fs/promises';
+import { adminApi, type Keys } from '@ambit/contracts';
+import { jwtAuthenticator, nkeys, type Authenticator, type NatsConnection } from '@nats-io/nats-core';
+import { z } from 'zod';
+import { ask } from './caller.js';
+
+const Claims = z.looseObject({
+  exp: z.number().optional(),
+  nats: z.looseObject({ sub: z.looseObject({ allow: z.array(z.string()).optional() }).optional() }),
+});
+
+/** A worker's credentials file: its user JWT, renewed hourly, and the seed that never leaves this process. */
+export class Credentials {
+  private constructor(
+    private jwt: string,
+    private readonly seed: Uint8Array,
+  ) {}
+
+  static async read(path: string): Promise<Credentials> {
+    const text = await readFile(path, 'utf8');
+    const jwt = /-----BEGIN NATS USER JWT-----\s*([\w.-]+)\s*-+END/.exec(text)?.[1];
+    const seed = /-----BEGIN USER NKEY SEED-----\s*(SU[A-Z0-9]+)\s*-+END/.exec(text)?.[1];
+    if (jwt === undefined || seed === undefined)
+      throw new Error(`${path} is not a credentials file: it needs a user JWT and a seed, as "ambit worker create" writes them`);
+    return new Credentials(jwt, new TextEncoder().encode(seed));
+  }
+
+  get authenticator(): Authenticator {
+    return jwtAuthenticator(() => this.jwt, this.seed);
+  }
+
+  /** The one inbox prefix that these credentials may listen on. */
+  get inboxPrefix(): string {
+    const inbox = this.claims().nats.sub?.allow?.find((allowed) => allowed.startsWith('_INBOX.'));
+    return inbox?.replace(/\.>$/, '') ?? '_INBOX';
+  }
+
+  /** Milliseconds from `now` until the JWT expires; Infinity for one that does not. */
+  remainingMs(now: number): number {
+    const { exp } = this.claims();
+    return exp === undefined ? Number.POSITIVE_INFINITY : exp * 1_000 - now;
+  }
+
+  /** Gets a fresh JWT for this worker's own key. It is used from the next (re)connection on. */
+  async renew(connection: NatsConnection, agentId: string): Promise<void> {
+    const pair = nkeys.fromSeed(this.seed);
+    const publicKey = pair.getPublicKey();
+    const at = new Date().toISOString();
+    const proof = Buffer.from(pair.sign(new TextEncoder().encode(`${publicKey}.${at}`))).toString('base64url');
+    const keys: Keys<typeof adminApi.renewCredential.subject> = { agentId };
+    const { jwt } = await ask(connection, adminApi.renewCredential, { input: { publicKey, proof, at }, keys });
+    this.jwt = jwt;
+  }
+
+  private claims(): z.output<typeof Claims> {
+    const body = this.jwt.split('.')[1] ?? '';
+    return Claims.parse(JSON.parse(Buffer.from(body, 'base64url').toString('utf8')));
+  }
+}
