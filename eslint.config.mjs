@@ -50,7 +50,7 @@ const constraintsOfTests = constraints.map(({ sourceTag, onlyDependOnLibsWithTag
   sourceTag,
   onlyDependOnLibsWithTags: [...new Set([...onlyDependOnLibsWithTags, 'type:pure', 'type:shell', 'type:sdk', 'type:tool', 'type:testing'])],
 }));
-const boundaries = (depConstraints) => ['error', { banTransitiveDependencies: true, depConstraints }];
+const boundaries = (depConstraints, more = {}) => ['error', { banTransitiveDependencies: true, depConstraints, ...more }];
 
 // Syntax that is refused. ESLint replaces this rule's list in each override, so the parts are put together below.
 const noDefaultExport = {
@@ -218,7 +218,8 @@ export default tseslint.config(
   {
     files: TESTS,
     rules: {
-      '@nx/enforce-module-boundaries': boundaries(constraintsOfTests),
+      // A package's own tests may take it by its public name.
+      '@nx/enforce-module-boundaries': boundaries(constraintsOfTests, { allowCircularSelfDependency: true }),
       '@typescript-eslint/consistent-type-assertions': 'off',
       // Numbers beyond precision are among the inputs that tests try.
       'no-loss-of-precision': 'off',
