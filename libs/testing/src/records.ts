@@ -12,7 +12,7 @@ export type ShownRecord =
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 /** One file of lines for each test file; a run of that test file replaces it. */
-const folder = join(root, 'coverage', 'shown');
+const shown = join(root, 'coverage', 'shown');
 
 let target: string | undefined;
 let testFile: string | undefined;
@@ -25,8 +25,8 @@ function currentTestFile(): string | undefined {
   return jest?.getState?.().testPath;
 }
 
-/** Starts the record of the running test file, once; outside Jest nothing is recorded. */
-export function openRecords(): void {
+/** Starts the record of the running test file, once, in `coverage/shown` where no other folder is given; outside Jest nothing is recorded. */
+export function openRecords(folder: string = shown): void {
   if (target !== undefined) return;
   testFile = currentTestFile();
   if (testFile === undefined) return;

@@ -42,10 +42,11 @@ function contractOf(subject: string): string | undefined {
 
 /**
  * Watches what this process says on NATS and over fetch: counts answered requests of the running test, and records every
- * fault and every canary that comes back. Once per test file; later calls do nothing.
+ * fault and every canary that comes back. Once per test file; later calls do nothing. A test of the watching itself names
+ * a `folder` of its own, so that its records count for nothing.
  */
-export function watchWire(): void {
-  openRecords();
+export function watchWire(folder?: string): void {
+  openRecords(folder);
   if (isWatching) return;
   isWatching = true;
   readContracts();
