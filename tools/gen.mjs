@@ -8,16 +8,21 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const isCheck = process.argv.includes('--check');
 
 // Generators read the built packages, so that they run on any Node we support; the build is cached by nx.
-execFileSync('npx', ['--no-install', 'nx', 'run-many', '-t', 'build', '-p', '@ambit/contracts', '--output-style=static'], {
-  cwd: root,
-  stdio: ['ignore', 'ignore', 'inherit'],
-  env: { ...process.env, NX_TUI: 'false' },
-});
+execFileSync(
+  'npx',
+  ['--no-install', 'nx', 'run-many', '-t', 'build', '-p', '@ambit/contracts', '@ambit/identity', '--output-style=static'],
+  {
+    cwd: root,
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: { ...process.env, NX_TUI: 'false' },
+  },
+);
 
 const { asyncapiDocument, validateAsyncapi } = await import('./gen/asyncapi.mjs');
 const { faultsPage } = await import('./gen/faults.mjs');
 const { subjectsPage } = await import('./gen/subjects.mjs');
 const { checkServices, servicesPage, systemPicture } = await import('./gen/system.mjs');
+const { permissionsPage } = await import('./gen/permissions.mjs');
 const { contributedFiles } = await import('./gen/contributed.mjs');
 const { decisionIndex } = await import('./gen/decisions.mjs');
 
@@ -31,6 +36,7 @@ const files = new Map([
   ['docs/generated/asyncapi.json', `${JSON.stringify(asyncapi, null, 2)}\n`],
   ['docs/generated/faults.md', faultsPage()],
   ['docs/generated/subjects.md', subjectsPage()],
+  ['docs/generated/permissions.md', permissionsPage()],
   ['docs/generated/services.md', servicesPage()],
   ['docs/generated/system.mmd', systemPicture()],
   ['docs/decisions/README.md', decisionIndex(root)],

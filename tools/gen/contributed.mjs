@@ -13,13 +13,6 @@ const CONTRIBUTIONS = [
     make: 'openapiDocument',
     path: 'docs/generated/openapi.json',
   },
-  {
-    package: '@ambit/identity',
-    folder: 'libs/identity',
-    module: 'permissions-page',
-    make: 'permissionsPage',
-    path: 'docs/generated/permissions.md',
-  },
   { package: '@ambit/service', folder: 'libs/service', module: 'metrics-page', make: 'metricsPage', path: 'docs/generated/metrics.md' },
 ];
 
