@@ -13,6 +13,8 @@ export interface InstanceOptions {
   readonly onStale?: (reason: string | undefined) => void;
   readonly onListChanged?: (kind: ListKind) => void;
   readonly onError?: (error: unknown) => void;
+  /** What the transport knows of why the server is gone; better than the error of whoever waited for it. */
+  readonly explain?: () => string | undefined;
 }
 
 export interface InstanceCall {
@@ -179,7 +181,9 @@ export class McpInstance {
   }
 
   private async connect(): Promise<McpSession> {
-    const signal = AbortSignal.any([this.stopping.signal, AbortSignal.timeout(this.options.connectTimeoutMs ?? HARD_CONNECT_MS)]);
+    const limitMs = this.options.connectTimeoutMs ?? HARD_CONNECT_MS;
+    const late = AbortSignal.timeout(limitMs);
+    const signal = AbortSignal.any([this.stopping.signal, late]);
     let isClosed = false;
     let opened: McpSession | undefined;
     try {
@@ -208,16 +212,18 @@ export class McpInstance {
       this.lastError = undefined;
       return session;
     } catch (error) {
-      this.lastError = sentenceOf(error);
+      this.lastError = late.aborted
+        ? `The server did not become ready within ${limitMs} ms`
+        : (this.options.explain?.() ?? sentenceOf(error));
       this.backOff();
-      throw error;
+      throw new Error(this.lastError, { cause: error });
     }
   }
 
   private closed(session: McpSession): void {
     if (this.session !== session) return;
     this.session = undefined;
-    this.lastError = 'The server ended the connection';
+    this.lastError = this.options.explain?.() ?? 'The server ended the connection';
     this.catalogue.setStale(this.lastError);
   }
 
