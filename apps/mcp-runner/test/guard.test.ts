@@ -73,8 +73,11 @@ describe('a guarded server', () => {
     beating.push(setInterval(() => child?.beat(), 1_000));
     return { instance, child: () => child, started: () => started };
   }
-  const call = (instance: McpInstance, name: string, args: Record<string, unknown> = {}, timeoutMs = 10_000) =>
-    instance.call({ request: { name, arguments: args }, timeoutMs, abort: new AbortController() });
+  const call = (
+    instance: McpInstance,
+    name: string,
+    { timeoutMs = 10_000, ...args }: { readonly timeoutMs?: number } & Record<string, unknown> = {},
+  ) => instance.call({ request: { name, arguments: args }, timeoutMs, abort: new AbortController() });
 
   it('gets a small environment: its own words and none of ours', async () => {
     const canary = 'canary-a1b2c3';
@@ -111,7 +114,7 @@ describe('a guarded server', () => {
 
   it('that never answers is killed at the time limit of its start, and the reason says so', async () => {
     const { instance, child } = instanceOf(specOf({ SILENT: '1' }), 700);
-    expect(await call(instance, 'count', {}, 5_000)).toMatchObject({ status: 'not_dispatched', cause: 'unreachable' });
+    expect(await call(instance, 'count', { timeoutMs: 5_000 })).toMatchObject({ status: 'not_dispatched', cause: 'unreachable' });
     await gone([child()?.pid ?? 0], 2_000);
     expect(instance.problem).toContain('did not become ready within 700 ms');
   });
