@@ -206,7 +206,9 @@ export const GATES: readonly Gate[] = [
     name: 'tool-enabled',
     step: 6,
     check: ofEveryPolicy((link, tool) =>
-      tool.exposure === 'user-configurable' && tool.target.kind !== 'mcp' && link.policy?.disabledTools.includes(tool.name) === true
+      tool.exposure === 'user-configurable' &&
+      tool.target.kind !== 'mcp' &&
+      [tool.name, tool.qualifiedName].some((name) => link.policy?.disabledTools.includes(name) === true)
         ? refuse('TOOL_DISABLED')
         : null,
     ),

@@ -95,3 +95,36 @@ export {
   type SubagentReason,
   type SubagentSlotProblem,
 } from './subagents.js';
+export { cacheKey, worldKey, type CompositionVersions } from './cache-key.js';
+export { compose } from './compose.js';
+export type {
+  BuiltinRegistration,
+  CandidateKind,
+  Composition,
+  CompositionInput,
+  EffectiveSkill,
+  PluginState,
+  Reason,
+  ReasonCode,
+  ServerCatalogue,
+  ServerPrompt,
+  ServerTool,
+  Source,
+  WorkerTool,
+  WorkerToolset,
+} from './compose-input.js';
+export { nameProblem } from './compose-tools.js';
+export { diffSnapshots, type Changed, type ListDiff, type SnapshotDiff } from './diff.js';
+export {
+  fieldsConsulted,
+  filterVerdicts,
+  permitProblem,
+  type Filterable,
+  type FilterVerdict,
+  type Scene,
+  type Subject,
+  type SubjectField,
+} from './filters.js';
+export { excerptOf, fitResults, type Fit, type FitOptions, type Fittable, type Fitted } from './fit.js';
+export { DEFAULT_AGENT, findTies, matchAgent, ruleMatches, type Binding, type Matching, type MessageFacts, type Tie } from './match.js';
+export { isSecretKey, PREVIEW_BYTES, previewArguments, REDACTED, type Preview } from './redact.js';

@@ -1,0 +1,227 @@
+import { byCodeUnit, canonicalJson, NotCanonical } from './canonical.js';
+import type { BuiltinRegistration, CompositionInput, ReasonCode, WorkerTool, WorkerToolset } from './compose-input.js';
+import type { FilterVerdict } from './filters.js';
+import type { Candidate, Ledger } from './ledger.js';
+import type { CataloguePolicy } from './policy.js';
+import { registrationProblem, RESERVED_TABLE } from './reserved.js';
+import type { SnapshotSkill, SnapshotTool } from './snapshot.js';
+import { SUBAGENT_TOOL, type SubagentReason } from './subagents.js';
+import { looksQualified, reservedNameOf, TOOL_NAME_MAX } from './tool-name.js';
+
+/** A tool that passed every check of its own, before names are settled among all. The lowest rank has the first right to a name. */
+export interface ToolCandidate {
+  readonly candidate: Candidate;
+  readonly filters: readonly FilterVerdict[];
+  readonly rank: number;
+  readonly tool: SnapshotTool;
+}
+
+interface Context {
+  readonly input: CompositionInput;
+  readonly policy: CataloguePolicy;
+  readonly ledger: Ledger;
+}
+interface BuiltinContext extends Context {
+  readonly skills: readonly SnapshotSkill[];
+  readonly subagents: { readonly reason: SubagentReason | null };
+}
+type Refusal = { readonly code: ReasonCode; readonly detail: string };
+
+/** The platform's own tools that a model may call in this session. */
+export function builtinCandidates(registrations: readonly BuiltinRegistration[], context: BuiltinContext): ToolCandidate[] {
+  return registrations.flatMap((registration) => {
+    const { name, version, exposure, description, inputSchema, outputSchema, effect, access, parallel } = registration;
+    const candidate = { kind: 'tool' as const, name, owner: 'builtin', slot: `builtin/tools/${name}` };
+    const refusal = builtinRefusal(registration, context);
+    if (refusal !== null) {
+      context.ledger.out(candidate, refusal.code, refusal.detail);
+      return [];
+    }
+    const filters = context.ledger.filter(candidate, registration);
+    if (filters === null) return [];
+    const tool: SnapshotTool = {
+      name,
+      qualifiedName: name,
+      exposure,
+      description,
+      inputSchema,
+      outputSchema: outputSchema ?? null,
+      effect,
+      access,
+      parallel: parallel && effect === 'read',
+      owner: 'builtin',
+      target: { kind: 'builtin', id: name, version },
+    };
+    return [{ candidate, filters, rank: 0, tool }];
+  });
+}
+
+function builtinRefusal(registration: BuiltinRegistration, { input, policy, skills, subagents }: BuiltinContext): Refusal | null {
+  const { name, exposure, requiresSkill } = registration;
+  const problem = registrationProblem(name, exposure);
+  if (problem !== null) return { code: problem, detail: `registered as ${exposure}` };
+  if (exposure === 'diagnostic' || exposure === 'runtime-only')
+    return { code: 'EXPOSURE_HIDDEN', detail: `${exposure} tools are not for models` };
+  if (input.agent.kind === 'acp') return { code: 'AGENT_KIND', detail: 'an ACP agent sees MCP tools only' };
+  if (exposure === 'user-configurable' && policy.disabledTools.includes(name))
+    return { code: 'TOOL_DISABLED', detail: 'in the policy’s disabled tools' };
+  if (registration.needsSkills === true && !input.switches.skills) return { code: 'SWITCHED_OFF', detail: 'skills are switched off' };
+  const active =
+    requiresSkill === undefined ||
+    (input.session.activeSkills.includes(requiresSkill) && skills.some((skill) => skill.name === requiresSkill));
+  if (!active) return { code: 'SKILL_NOT_ACTIVE', detail: `needs the skill ${requiresSkill} to be active` };
+  if (name === SUBAGENT_TOOL && subagents.reason !== null) return { code: 'SUBAGENT_UNAVAILABLE', detail: subagents.reason };
+  return null;
+}
+
+/** The tools of the agent's own worker. They may take the names of workspace tools, and no other built-in name. */
+export function workerCandidates(toolsets: readonly WorkerToolset[], context: Context): ToolCandidate[] {
+  const own = toolsets.filter((toolset) => toolset.agentId === context.input.agent.id);
+  const latest = [...own].sort((left, right) => right.epoch - left.epoch || byCodeUnit(left.toolsetDigest, right.toolsetDigest))[0];
+  return toolsets.flatMap((toolset) =>
+    toolset.tools.flatMap((tool) => {
+      const owner = `worker:${toolset.agentId}`;
+      const candidate = {
+        kind: 'tool' as const,
+        name: tool.definition.name,
+        owner,
+        slot: `${owner}/tools/${toolset.toolsetDigest}/${tool.definition.name}`,
+      };
+      const refusal = workerRefusal({ toolset, tool, latest }, context);
+      if (refusal !== null) {
+        context.ledger.out(candidate, refusal.code, refusal.detail);
+        return [];
+      }
+      const filters = context.ledger.filter(candidate, tool);
+      return filters === null ? [] : [{ candidate, filters, rank: 1, tool: workerTool(toolset, tool) }];
+    }),
+  );
+}
+
+function workerTool({ agentId, toolsetDigest }: WorkerToolset, { definition, effect, access, parallel }: WorkerTool): SnapshotTool {
+  return {
+    name: definition.name,
+    qualifiedName: definition.name,
+    exposure: 'user-configurable',
+    description: definition.description,
+    inputSchema: definition.inputSchema,
+    outputSchema: definition.outputSchema ?? null,
+    effect,
+    access,
+    parallel: parallel && effect === 'read',
+    owner: `worker:${agentId}`,
+    target: { kind: 'worker', agentId, toolsetDigest, tool: definition.name },
+  };
+}
+
+interface WorkerQuestion {
+  readonly toolset: WorkerToolset;
+  readonly tool: WorkerTool;
+  readonly latest: WorkerToolset | undefined;
+}
+
+function workerRefusal({ toolset, tool, latest }: WorkerQuestion, { input, policy }: Context): Refusal | null {
+  const { name } = tool.definition;
+  if (toolset.agentId !== input.agent.id) return { code: 'NOT_THIS_AGENT', detail: `brought by a worker of ${toolset.agentId}` };
+  if (input.agent.kind === 'acp') return { code: 'AGENT_KIND', detail: 'an ACP agent sees MCP tools only' };
+  if (toolset !== latest) return { code: 'SUPERSEDED', detail: 'a newer toolset of this agent is offered' };
+  const taken = nameProblem(name);
+  if (taken !== null && RESERVED_TABLE.get(name)?.by !== 'workspace') return taken;
+  return policy.disabledTools.includes(name) ? { code: 'TOOL_DISABLED', detail: 'in the policy’s disabled tools' } : null;
+}
+
+/** Why nothing but the platform, or a server's tool, may have this name; null where it is free. */
+export function nameProblem(name: string): Refusal | null {
+  const reserved = reservedNameOf(name);
+  if (reserved !== null) return { code: 'NAME_RESERVED', detail: `${reserved} is a built-in name` };
+  if (looksQualified(name)) return { code: 'NAME_RESERVED', detail: 'mcp__ begins the names of servers’ tools' };
+  return name.length <= TOOL_NAME_MAX && /^[A-Za-z0-9_-]+$/.test(name)
+    ? null
+    : { code: 'SCHEMA_INVALID', detail: 'a tool name has 1 to 64 letters, digits, _ and -' };
+}
+
+/** Settles who has which name, applies the agent's aliases, and answers the tools of the record, by name. */
+export function settleTools(
+  candidates: readonly ToolCandidate[],
+  { policy, ledger }: { readonly policy: CataloguePolicy; readonly ledger: Ledger },
+): SnapshotTool[] {
+  const byName = new Map<string, ToolCandidate[]>();
+  for (const candidate of candidates.filter((one) => isStorable(one, ledger))) {
+    const rivals = byName.get(candidate.tool.name);
+    if (rivals === undefined) byName.set(candidate.tool.name, [candidate]);
+    else rivals.push(candidate);
+  }
+  const winners = new Map<string, ToolCandidate>();
+  for (const [name, rivals] of byName) {
+    const winner = winnerOf(rivals, ledger);
+    if (winner !== null) winners.set(name, winner);
+  }
+  const names = aliasesOf(policy.aliases, { winners, ledger });
+  const tools = [...winners.values()].map(({ candidate, filters, tool }) => {
+    const name = names.get(tool.name) ?? tool.name;
+    ledger.in(
+      { ...candidate, name },
+      name === tool.name ? describe(tool) : `${describe(tool)}, as the agent's alias of ${tool.name}`,
+      filters,
+    );
+    return name === tool.name ? tool : { ...tool, name };
+  });
+  return tools.sort((left, right) => byCodeUnit(left.name, right.name));
+}
+
+const describe = (tool: SnapshotTool) => `${tool.exposure}, effect ${tool.effect}`;
+
+function isStorable({ candidate, tool }: ToolCandidate, ledger: Ledger): boolean {
+  try {
+    canonicalJson([tool.description, tool.inputSchema, tool.outputSchema]);
+    return true;
+  } catch (error) {
+    if (!(error instanceof NotCanonical)) throw error;
+    return ledger.out(candidate, 'SCHEMA_INVALID', error.message);
+  }
+}
+
+function winnerOf(rivals: readonly ToolCandidate[], ledger: Ledger): ToolCandidate | null {
+  const [only] = rivals;
+  if (only !== undefined && rivals.length === 1) return only;
+  const best = Math.min(...rivals.map((rival) => rival.rank));
+  const first = rivals.filter((rival) => rival.rank === best);
+  const same = new Set(first.map((rival) => canonicalJson(rival.tool))).size === 1;
+  const winner = same ? (first[0] ?? null) : null;
+  for (const rival of rivals) {
+    if (rival === winner) continue;
+    ledger.out(
+      rival.candidate,
+      'DUPLICATE_NAME',
+      winner === null
+        ? 'several tools claim this name, and none of them wins'
+        : rival.rank === best
+          ? 'listed twice in the same words'
+          : 'a built-in tool has this name',
+    );
+  }
+  return winner;
+}
+
+interface AliasContext {
+  readonly winners: ReadonlyMap<string, ToolCandidate>;
+  readonly ledger: Ledger;
+}
+
+/** Which tool is shown under which alias. An alias that is taken or reserved names nothing, and says so. */
+function aliasesOf(aliases: Readonly<Record<string, string>>, { winners, ledger }: AliasContext): ReadonlyMap<string, string> {
+  const names = new Map<string, string>();
+  for (const [alias, tool] of Object.entries(aliases).sort(([left], [right]) => byCodeUnit(left, right))) {
+    const candidate = { kind: 'alias' as const, name: alias, owner: 'user', slot: `user/aliases/${alias}` };
+    const problem = nameProblem(alias);
+    if (problem !== null) ledger.out(candidate, problem.code, problem.detail);
+    else if (winners.has(alias)) ledger.out(candidate, 'ALIAS_TAKEN', 'another tool has this name');
+    else if (!winners.has(tool)) ledger.out(candidate, 'ALIAS_UNKNOWN', `${tool} is not part of this run`);
+    else if (names.has(tool)) ledger.out(candidate, 'ALIAS_TAKEN', `${tool} is already called ${names.get(tool)}`);
+    else {
+      names.set(tool, alias);
+      ledger.in(candidate, `stands for ${tool}`);
+    }
+  }
+  return names;
+}

@@ -1,0 +1,80 @@
+import { byCodeUnit } from './canonical.js';
+import type { Composition, CompositionInput, Source } from './compose-input.js';
+import { Ledger } from './ledger.js';
+import { composePlugins } from './compose-plugins.js';
+import { composeServers } from './compose-servers.js';
+import { composeSkills } from './compose-skills.js';
+import { builtinCandidates, settleTools, workerCandidates } from './compose-tools.js';
+import { cataloguePolicyHash, composeCatalogue, NOTHING_ALLOWED, type CataloguePolicy } from './policy.js';
+import { RESERVED_TABLE_VERSION } from './reserved.js';
+import { SNAPSHOT_FORMAT, SNAPSHOT_SCHEMA_VERSION } from './snapshot.js';
+import { resolveSubagents } from './subagents.js';
+
+/**
+ * Puts together what one run may see: the record that is hashed and stored, and for every candidate the reason why it is in or out. Pure: the order of
+ * the inputs does not matter, nothing is dropped without a reason, and a source that failed takes nothing from the others.
+ */
+export function compose(input: CompositionInput): Composition {
+  const ledger = new Ledger(input.subject);
+  const policy = policyOf(input, ledger);
+  const plugins = composePlugins(itemsOf('plugins', input.plugins, ledger), { policy, ledger, failed: input.plugins.state === 'failed' });
+  const servers = composeServers(itemsOf('servers', input.servers, ledger), { policy, ledger, plugins, switches: input.switches });
+  const skills = composeSkills(itemsOf('skills', input.skills, ledger), { policy, ledger, plugins, servers: servers.records, input });
+  const subagents = subagentsOf(input, { policy, ledger });
+  const builtins = builtinCandidates(itemsOf('builtins', input.builtins, ledger), { input, policy, ledger, skills, subagents });
+  const workers = workerCandidates(itemsOf('toolsets', input.toolsets, ledger), { input, policy, ledger });
+  const tools = settleTools([...builtins, ...workers, ...servers.tools], { policy, ledger });
+  return {
+    record: {
+      format: SNAPSHOT_FORMAT,
+      schemaVersion: SNAPSHOT_SCHEMA_VERSION,
+      agentId: input.agent.id,
+      cataloguePolicyHash: cataloguePolicyHash(policy),
+      project: { id: input.project.id },
+      model: { name: input.model.name, vision: input.model.vision },
+      tools,
+      skills,
+      promptCommands: servers.prompts,
+      plugins: plugins.records,
+      servers: servers.records,
+      subagents: subagents.reason === null ? subagents.slots : null,
+      switches: { skills: input.switches.skills, mcp: input.switches.mcp, mcpSkills: input.switches.mcpSkills },
+      reservedTableVersion: RESERVED_TABLE_VERSION,
+    },
+    reasons: ledger.reasons(),
+    consulted: ledger.fields(),
+  };
+}
+
+function itemsOf<T>(name: string, source: Source<T>, ledger: Ledger): readonly T[] {
+  if (source.state === 'ok') return source.items;
+  ledger.out({ kind: 'source', name, owner: 'builtin', slot: name }, 'SOURCE_FAILED', source.detail);
+  return [];
+}
+
+function policyOf(input: CompositionInput, ledger: Ledger): CataloguePolicy {
+  const [own, ...ancestors] = input.policies;
+  if (own !== undefined && own !== null && ancestors.every((ancestor) => ancestor !== null)) return composeCatalogue(own, ancestors);
+  ledger.out(
+    { kind: 'source', name: 'policy', owner: 'builtin', slot: 'policy' },
+    'POLICY_UNREADABLE',
+    'a policy that cannot be read allows nothing',
+  );
+  return NOTHING_ALLOWED;
+}
+
+function subagentsOf(input: CompositionInput, { policy, ledger }: { readonly policy: CataloguePolicy; readonly ledger: Ledger }) {
+  const resolved = resolveSubagents({
+    agent: input.agent,
+    sessionKind: input.session.kind,
+    subagents: policy.subagents,
+    knownAgents: input.knownAgents,
+  });
+  const candidate = (name: string) => ({ kind: 'subagent' as const, name, owner: 'user', slot: `user/subagents/${name}` });
+  for (const slot of resolved.slots) ledger.in(candidate(slot.name), `runs ${slot.agent}`);
+  for (const { name, detail } of resolved.problems) ledger.out(candidate(name), 'SLOT_INVALID', detail);
+  if (resolved.reason === 'unsupported_session') {
+    for (const name of Object.keys(policy.subagents).sort(byCodeUnit)) ledger.out(candidate(name), 'SUBAGENT_UNAVAILABLE', resolved.reason);
+  }
+  return resolved;
+}
