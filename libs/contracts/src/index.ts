@@ -4,6 +4,7 @@ export type { Audience, Contract, EventContract, Input, JobContract, Keys, KeysO
 export { keysOf, pattern, subject } from './kit/subject.js';
 export { fromToken, toToken } from './kit/token.js';
 export { HEADER } from './kit/headers.js';
+export { eventMessage, jobMessage, type StoredMessage, type StoredOptions } from './kit/stored-message.js';
 export { platformFault, platformFaults, type PlatformCode } from './faults.js';
 export { refusals, refusing, type RefusalCode } from './refusals.js';
 export { buckets, MAX_PAYLOAD_BYTES, MINIMUM_NATS_SERVER, objectStores, streams, type BucketDecl, type ObjectStoreDecl, type StreamDecl } from './streams.js';

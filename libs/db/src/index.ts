@@ -1,1 +1,10 @@
-export {};
+export { appendAudit, verifyAudit, type AuditEntry, type AuditVerdict } from './audit.js';
+export { Database, DB, openDatabase, type DatabaseOptions } from './database.js';
+export { Prisma, PrismaClient } from './generated/client.js';
+export { migrate } from './migrate.js';
+export { migrationsFolder } from './migrations-folder.js';
+export { addToOutbox, type OutboxId } from './outbox.js';
+export { OutboxRelay, type OutboxRelayOptions, type RelayLog } from './outbox-relay.js';
+export type { RawSql } from './raw-sql.js';
+export { schemaOf } from './schema-name.js';
+export type { AdminDb, BrokerDb, GatewayDb, PluginDb, SessionDb, SkillDb } from './views.js';

@@ -1,0 +1,61 @@
+import { createHash } from 'node:crypto';
+import { auditEvent, AuditRecord, eventMessage } from '@ambit/contracts';
+import { canonicalJson } from './canonical-json.js';
+import { addToOutbox, type OutboxId } from './outbox.js';
+import type { RawSql } from './raw-sql.js';
+import { schemaOf } from './schema-name.js';
+
+/** What an owner says of one act; the chain's fields are added here. */
+export type AuditEntry = Omit<AuditRecord, 'schemaVersion' | 'owner' | 'sequence' | 'previousHash' | 'hash'>;
+
+const FIRST = '0'.repeat(64);
+
+/** Appends a record to the owner's chain and tells it by the outbox. Serialises the owner's audited writes until commit: append last. */
+export async function appendAudit(transaction: RawSql, owner: string, entry: AuditEntry): Promise<OutboxId[]> {
+  const schema = schemaOf(owner);
+  await transaction.$executeRawUnsafe(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, `ambit.audit.${schema}`);
+  const [last] = await transaction.$queryRawUnsafe<{ sequence: bigint; hash: string }[]>(`SELECT "sequence", "hash" FROM "${schema}"."audit" ORDER BY "sequence" DESC LIMIT 1`);
+  const unsigned = { ...entry, schemaVersion: 1 as const, owner, sequence: Number(last?.sequence ?? 0n) + 1, previousHash: last?.hash ?? FIRST };
+  const text = canonicalJson(unsigned);
+  const record = AuditRecord.parse({ ...unsigned, hash: link(unsigned.previousHash, text) });
+  await transaction.$executeRawUnsafe(
+    `INSERT INTO "${schema}"."audit" ("sequence", "at", "record", "previous_hash", "hash") VALUES ($1, $2::timestamptz, $3, $4, $5)`,
+    record.sequence, record.at, text, record.previousHash, record.hash,
+  );
+  return addToOutbox(transaction, owner, [eventMessage(auditEvent(owner), record, { keys: {}, id: record.hash, time: new Date(record.at) })]);
+}
+
+/** What a walk along an owner's chain found. */
+export type AuditVerdict = { readonly isIntact: true; readonly records: number } | { readonly isIntact: false; readonly brokenAt: number; readonly problem: string };
+
+const PAGE = 500;
+
+/** Walks the owner's chain from its oldest kept record and names the first that does not fit. */
+export async function verifyAudit(database: RawSql, owner: string): Promise<AuditVerdict> {
+  const schema = schemaOf(owner);
+  let previous: { sequence: number; hash: string } | undefined;
+  for (let records = 0; ; ) {
+    const page = await database.$queryRawUnsafe<{ sequence: bigint; record: string; previous_hash: string; hash: string }[]>(
+      `SELECT "sequence", "record", "previous_hash", "hash" FROM "${schema}"."audit" WHERE "sequence" > $1 ORDER BY "sequence" LIMIT ${PAGE}`,
+      previous?.sequence ?? 0,
+    );
+    for (const row of page) {
+      const sequence = Number(row.sequence);
+      const problem = problemOf({ ...row, sequence }, previous);
+      if (problem !== undefined) return { isIntact: false, brokenAt: sequence, problem };
+      previous = { sequence, hash: row.hash };
+      records++;
+    }
+    if (page.length < PAGE) return { isIntact: true, records };
+  }
+}
+
+function problemOf(row: { sequence: number; record: string; previous_hash: string; hash: string }, previous: { sequence: number; hash: string } | undefined): string | undefined {
+  if (previous !== undefined && row.sequence !== previous.sequence + 1) return `record ${previous.sequence + 1} is missing`;
+  if (previous !== undefined && row.previous_hash !== previous.hash) return 'it does not follow the record before it';
+  return link(row.previous_hash, row.record) === row.hash ? undefined : 'its content is not what was hashed';
+}
+
+function link(previousHash: string, text: string): string {
+  return createHash('sha256').update(previousHash).update(text).digest('hex');
+}

@@ -1,0 +1,12 @@
+import type { PrismaClient } from './generated/client.js';
+
+/** What every view has: transactions and the raw queries that the outbox and audit helpers use. */
+type Common = '$transaction' | '$queryRawUnsafe' | '$executeRawUnsafe' | '$queryRaw' | '$executeRaw';
+
+// Each owner sees its own tables alone; wanting another's is a compile error, and then a call on the bus.
+export type SessionDb = Pick<PrismaClient, Common | 'sessionOutbox' | 'sessionAudit'>;
+export type GatewayDb = Pick<PrismaClient, Common | 'gatewayOutbox' | 'gatewayAudit'>;
+export type BrokerDb = Pick<PrismaClient, Common | 'brokerOutbox' | 'brokerAudit'>;
+export type SkillDb = Pick<PrismaClient, Common | 'skillOutbox' | 'skillAudit'>;
+export type PluginDb = Pick<PrismaClient, Common | 'pluginOutbox' | 'pluginAudit'>;
+export type AdminDb = Pick<PrismaClient, Common | 'adminOutbox' | 'adminAudit'>;
