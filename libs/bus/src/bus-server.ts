@@ -1,27 +1,21 @@
-import type { EventContract, JobContract, Rpc, SignalContract } from '@ambit/contracts';
+import { pattern, type ServiceUse } from '@ambit/contracts';
 import { Server, type CustomTransportStrategy, type MessageHandler } from '@nestjs/microservices';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { isObservable, lastValueFrom } from 'rxjs';
-import { pattern } from '@ambit/contracts';
 import { registrationOf, routeOf, type Registration } from './decorators.js';
 import { Discovery } from './discovery.js';
 import { Responder, type ResponderOptions } from './responder.js';
 import { durableName, Workers } from './workers.js';
 
-/** What a service has to do with the bus; one entry of the contracts' services page. */
-export interface ServiceUse {
-  readonly answers?: readonly Rpc[];
-  readonly hears?: readonly EventContract[];
-  readonly works?: readonly JobContract[];
-  readonly listens?: readonly SignalContract[];
-}
+/** The part of a service's entry that is held against its handlers. */
+export type HandledUse = Pick<ServiceUse, 'answers' | 'answersDynamically' | 'hears' | 'works' | 'listens'>;
 
 export interface BusServerOptions extends ResponderOptions {
   /** The owner's name. */
   readonly name: string;
   readonly version: string;
-  readonly use: ServiceUse;
-  /** Contracts of `use` that no decorated method takes, because they are subscribed while the process runs. */
+  readonly use: HandledUse;
+  /** Signals of `use` that no decorated method takes, because they are listened to key by key while the process runs. */
   readonly dynamic?: readonly { readonly subject: string }[] | undefined;
 }
 
@@ -85,14 +79,14 @@ export class BusServer extends Server implements CustomTransportStrategy {
         return;
       case 'hears': {
         const { everyReplica, ...options } = registration.options;
-        const durable = everyReplica === true ? undefined : durableName(name, registration.contract, use.hears ?? []);
+        const durable = everyReplica === true ? undefined : durableName(name, registration.contract, use.hears);
         await this.workers.consume(registration.contract, handler, { ...options, durable, filters: [pattern(registration.contract)] });
         return;
       }
       case 'works':
         await this.workers.consume(registration.contract, handler, {
           concurrency: 8, maxDeliveries: 3, ...registration.options,
-          durable: durableName(name, registration.contract, use.works ?? []), filters: [pattern(registration.contract)],
+          durable: durableName(name, registration.contract, use.works), filters: [pattern(registration.contract)],
         });
     }
   }
@@ -111,7 +105,7 @@ function differences(options: Pick<BusServerOptions, 'use' | 'dynamic'>, registr
   const problems: string[] = [];
   const dynamic = new Set(options.dynamic?.map(({ subject }) => subject));
   for (const kind of ['answers', 'hears', 'works', 'listens'] as const) {
-    const declared = new Set((options.use[kind] ?? []).map(({ subject }) => subject));
+    const declared = new Set(options.use[kind].map(({ subject }) => subject));
     const handled = new Set(registrations.filter((one) => one.kind === kind).map(({ contract }) => contract.subject));
     for (const subject of declared) if (!handled.has(subject) && !dynamic.has(subject)) problems.push(`- ${kind} ${subject}: no method is decorated for it`);
     for (const subject of handled) if (!declared.has(subject)) problems.push(`- ${kind} ${subject}: handled, but not declared`);

@@ -1,5 +1,5 @@
 export { Bus, type BusOptions, type CallOptions, type PublishOptions, type Stored } from './bus.js';
-export { BusServer, type BusServerOptions, type ServiceUse } from './bus-server.js';
+export { BusServer, type BusServerOptions, type HandledUse } from './bus-server.js';
 export type { Call } from './call.js';
 export { connectBus, isAtLeast, type ConnectOptions } from './connect.js';
 export { Answers, Hears, Listens, Works, type HearsOptions, type WorksOptions } from './decorators.js';
@@ -10,6 +10,6 @@ export type { IncomingSignal } from './incoming-signal.js';
 export { silentLog, type Log } from './log.js';
 export { Responder, type AnswerHandler, type Listening, type ResponderOptions, type SignalHandler, type SubscribeOptions } from './responder.js';
 export { RethrowFilter } from './rethrow.filter.js';
-export { ensureStreams, streamConfig, verifyStreams, type EnsureOptions, type StorageDecl } from './streams.js';
+export { ensureStreams, isRefusedByStream, streamConfig, verifyStreams, type EnsureOptions, type StorageDecl } from './streams.js';
 export { continueTrace, traceIdOf } from './trace.js';
 export { Workers, type ConsumeOptions, type StoredHandler } from './workers.js';

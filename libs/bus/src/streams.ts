@@ -1,5 +1,5 @@
-import type { BucketDecl, ObjectStoreDecl, StreamDecl } from '@ambit/contracts';
-import { DiscardPolicy, jetstreamManager, RetentionPolicy, StorageType, type JetStreamManager, type StreamConfig } from '@nats-io/jetstream';
+import { Fault, type BucketDecl, type ObjectStoreDecl, type StreamDecl } from '@ambit/contracts';
+import { DiscardPolicy, JetStreamApiError, jetstreamManager, RetentionPolicy, StorageType, type JetStreamManager, type StreamConfig } from '@nats-io/jetstream';
 import { nanos, type NatsConnection } from '@nats-io/nats-core';
 
 export type StorageDecl = StreamDecl | BucketDecl | ObjectStoreDecl;
@@ -33,6 +33,16 @@ export async function verifyStreams(connection: NatsConnection, declarations: re
     }
   }
   if (problems.length > 0) throw new Error(`JetStream is not as declared; run \`ambit init\`:\n${problems.join('\n')}`);
+}
+
+// "stream store failed": both for a stream that is full, which passes, and for a subject that already has its one message.
+const STORE_FAILED = 10_077;
+
+/** Whether a stream refused a message for good: it is too large, its condition does not hold, or its subject has its fact already. */
+export function isRefusedByStream(error: unknown): boolean {
+  if (error instanceof Fault) return error.code === 'TOO_LARGE';
+  if (!(error instanceof JetStreamApiError)) return false;
+  return error.status === 400 || (error.code === STORE_FAILED && error.message.includes('per subject'));
 }
 
 type NamedConfig = Partial<StreamConfig> & { readonly name: string };
