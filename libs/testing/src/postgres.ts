@@ -1,0 +1,64 @@
+import { randomUUID } from 'node:crypto';
+import { migrate, migrationsFolder } from '@ambit/db';
+import { throwAwayPostgres } from '@ambit/embedded';
+import pg from 'pg';
+import { useContainers } from './docker.js';
+
+export interface TestPostgres {
+  /** URL of a migrated database that no other test file uses. */
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+const TEMPLATE = 'ambit_template';
+const LOCK = 71_001;
+
+/**
+ * A migrated database for one test file. With `AMBIT_TEST_POSTGRES_URL` it is made on that server from a template that the first
+ * comer migrates; without it the file gets a server of its own, in a container where an engine answers, as a local process elsewhere.
+ */
+export async function startPostgres(): Promise<TestPostgres> {
+  const shared = process.env['AMBIT_TEST_POSTGRES_URL'];
+  if (shared !== undefined && shared !== '') return fromTemplate(shared);
+  const server = (await useContainers()) ? await postgresContainer() : await throwAwayPostgres();
+  await migrate(server.url, migrationsFolder());
+  return { url: server.url, stop: () => server.stop() };
+}
+
+async function fromTemplate(serverUrl: string): Promise<TestPostgres> {
+  const name = `test_${randomUUID().replaceAll('-', '')}`;
+  await withClient(serverUrl, async (client) => {
+    await client.query('SELECT pg_advisory_lock($1)', [LOCK]);
+    const { rowCount } = await client.query('SELECT 1 FROM pg_database WHERE datname = $1', [TEMPLATE]);
+    if (rowCount === 0) await client.query(`CREATE DATABASE ${TEMPLATE}`);
+    await migrate(database(serverUrl, TEMPLATE), migrationsFolder());
+    await client.query(`CREATE DATABASE ${name} TEMPLATE ${TEMPLATE}`);
+  });
+  return { url: database(serverUrl, name), stop: () => withClient(serverUrl, async (client) => void (await client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`))) };
+}
+
+async function withClient(url: string, use: (client: pg.Client) => Promise<void>): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    await use(client);
+  } finally {
+    await client.end();
+  }
+}
+
+function database(serverUrl: string, name: string): string {
+  const url = new URL(serverUrl);
+  url.pathname = `/${name}`;
+  return url.href;
+}
+
+async function postgresContainer(): Promise<{ readonly url: string; stop(): Promise<void> }> {
+  const { GenericContainer, Wait } = await import('testcontainers');
+  const container = await new GenericContainer('postgres:18')
+    .withExposedPorts(5432)
+    .withEnvironment({ POSTGRES_USER: 'ambit', POSTGRES_PASSWORD: 'ambit', POSTGRES_DB: 'ambit' })
+    .withWaitStrategy(Wait.forLogMessage(/database system is ready to accept connections/, 2))
+    .start();
+  return { url: `postgres://ambit:ambit@${container.getHost()}:${container.getMappedPort(5432)}/ambit`, stop: async () => void (await container.stop()) };
+}
