@@ -25,6 +25,6 @@ export {
   RunRef, Session, sessionService, TapeEntry, TapeMessage, Usage,
 } from './session-service.js';
 export { EffectiveSkill, FileEntry, Skill, SkillFacts, SkillName, skillStore } from './skill-store.js';
-export { CallRecord, DeferredCall, toolGateway, ToolRegistration, Toolset, worker } from './tool-gateway.js';
+export { CallRecord, DeferredCall, toolGateway, ToolAccess, ToolRegistration, Toolset, worker } from './tool-gateway.js';
 export { services, type ServiceName, type ServiceUse } from './services.js';
 export { runConsumer, serviceInboxPrefix, WORKER_SERVICES, WORKER_SIGNALS, workerInboxPrefix, workerSubjectsOf } from './wall.js';

@@ -7,6 +7,9 @@ import { refusing } from './refusals.js';
 import { CallResult, IntendedCall, RunRef } from './session-service.js';
 import { streams } from './streams.js';
 
+/** What a tool reaches, which decides how a permission mode treats it. A worker may not claim `session`, `mcp` or `delegation`. */
+export const ToolAccess = z.enum(['session', 'file', 'command', 'settings', 'mcp', 'delegation', 'other']);
+
 /** A built-in or worker tool as registered; exposure is explicit, an unlisted one does not exist. */
 export const ToolRegistration = z
   .object({
@@ -16,6 +19,7 @@ export const ToolRegistration = z
     inputSchema: JsonObject,
     outputSchema: JsonObject.optional(),
     effect: ToolEffect,
+    access: ToolAccess.default('other'),
     /** May run beside other read calls of its batch. */
     parallel: z.boolean().default(false),
     version: z.int().min(1).default(1),
@@ -42,7 +46,8 @@ export const CallRecord = z
     step: z.int(),
     callId: z.string(),
     tool: z.string(),
-    target: Target,
+    /** Null: a refused call that named nothing in the snapshot. */
+    target: Target.nullable(),
     argumentsHash: Hex64,
     /** Redacted and bounded; absent once its retention ended. */
     argumentsPreview: z.string().nullable(),
