@@ -5,7 +5,21 @@ type Common = '$transaction' | '$queryRawUnsafe' | '$executeRawUnsafe' | '$query
 
 // Each owner sees its own tables alone; wanting another's is a compile error, and then a call on the bus.
 export type SessionDb = Pick<PrismaClient, Common | 'sessionOutbox' | 'sessionAudit'>;
-export type GatewayDb = Pick<PrismaClient, Common | 'gatewayOutbox' | 'gatewayAudit'>;
+export type GatewayDb = Pick<
+  PrismaClient,
+  | Common
+  | 'gatewayOutbox'
+  | 'gatewayAudit'
+  | 'gatewayCall'
+  | 'gatewayArguments'
+  | 'gatewayGrant'
+  | 'gatewayArtifact'
+  | 'gatewayUploadPart'
+  | 'gatewayToolset'
+  | 'gatewayEpoch'
+  | 'gatewayPlan'
+  | 'gatewayEndedRun'
+>;
 export type BrokerDb = Pick<PrismaClient, Common | 'brokerOutbox' | 'brokerAudit'>;
 export type SkillDb = Pick<PrismaClient, Common | 'skillOutbox' | 'skillAudit'>;
 export type PluginDb = Pick<PrismaClient, Common | 'pluginOutbox' | 'pluginAudit'>;
