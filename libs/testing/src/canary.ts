@@ -1,11 +1,18 @@
 import { randomBytes } from 'node:crypto';
 
 const MARK = 'ambit-canary';
+let planted = 0;
 
 /** A value for a secret field of a test that can be told anywhere: `ambit-canary-<name>-<random>`; the name in lower case and digits. */
 export function canary(name: string): string {
   if (!/^[a-z0-9]+$/.test(name)) throw new TypeError(`"${name}" is no name of a canary: use lower-case letters and digits`);
+  planted += 1;
   return `${MARK}-${name}-${randomBytes(12).toString('hex')}`;
+}
+
+/** Whether this test file has made one, so that looking for it is worth the time. */
+export function hasCanary(): boolean {
+  return planted > 0;
 }
 
 // Base64 of the mark at each of the three positions it can have in a triple of bytes, without the characters its neighbours share.

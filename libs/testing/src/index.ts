@@ -1,6 +1,7 @@
-export { canariesIn, canary } from './canary.js';
+export { canariesIn, canary, hasCanary } from './canary.js';
 export { collect, type Collected, type Collector } from './collect.js';
 export { countServed, noteServed, servedCount } from './served.js';
+export { searchedLog, searchMetrics, searchStored } from './leaks.js';
 export { openRecords, record, type ShownRecord } from './records.js';
 export { startNats, type TestNats, type TestNatsOptions } from './nats.js';
 export { startPostgres, type TestPostgres } from './postgres.js';

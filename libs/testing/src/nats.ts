@@ -5,6 +5,8 @@ import { buckets, objectStores, streams } from '@ambit/contracts';
 import { throwAwayNats } from '@ambit/embedded';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { useContainers } from './docker.js';
+import { searchStored } from './leaks.js';
+import { watchWire } from './wire.js';
 
 export interface TestNats {
   readonly url: string;
@@ -25,18 +27,24 @@ const MAX_PAYLOAD = 'max_payload: 1MB';
 
 /** A nats-server with JetStream for one test file, in a container where an engine answers, as a local process elsewhere. */
 export async function startNats(options: TestNatsOptions = {}): Promise<TestNats> {
+  watchWire();
   const server = (await useContainers()) ? await natsContainer() : await throwAwayNats({ cacheDir: join(root, '.ambit', 'bin') });
   const connection = await connectBus({ url: server.url, name: 'test' });
-  if (options.streams !== false) await ensureStreams(connection, [...Object.values(streams), ...Object.values(buckets), ...Object.values(objectStores)]);
+  if (options.streams !== false)
+    await ensureStreams(connection, [...Object.values(streams), ...Object.values(buckets), ...Object.values(objectStores)]);
   const bus = new Bus(connection);
   return {
     url: server.url,
     connection,
     bus,
     stop: async () => {
-      bus.close();
-      await connection.close();
-      await server.stop();
+      try {
+        await searchStored(connection);
+      } finally {
+        bus.close();
+        await connection.close();
+        await server.stop();
+      }
     },
   };
 }
