@@ -17,8 +17,8 @@ export interface GuardedOptions {
   readonly stopSignal?: 'TERM' | 'INT';
   /** Between asking and killing. @default 5 */
   readonly graceSeconds?: number;
-  /** Its output is written here, from the start; without it, only the last lines are kept, in memory. */
-  readonly logFile?: string;
+  /** Its output is appended to this file, or goes where this process's own goes. @default the last lines are kept in memory */
+  readonly output?: { readonly file: string } | 'inherit';
 }
 
 export interface Exit {
@@ -43,10 +43,12 @@ const KEPT_OUTPUT_CHARACTERS = 8_192;
 export function startGuarded(options: GuardedOptions): GuardedProcess {
   const signal = options.stopSignal ?? 'TERM';
   const graceSeconds = options.graceSeconds ?? 5;
-  const log = options.logFile === undefined ? undefined : openSync(options.logFile, 'w', 0o600);
+  const file = typeof options.output === 'object' ? options.output.file : undefined;
+  const log = file === undefined ? undefined : openSync(file, 'a', 0o600);
+  const output = log ?? (options.output === 'inherit' ? 'inherit' : 'pipe');
   const child = spawn('/bin/sh', [GUARD, signal, String(graceSeconds), options.command, ...(options.args ?? [])], {
     detached: true,
-    stdio: ['pipe', log ?? 'pipe', log ?? 'pipe'],
+    stdio: ['pipe', output, output],
     env: options.env ?? process.env,
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
     ...(options.uid === undefined ? {} : { uid: options.uid }),
@@ -56,9 +58,9 @@ export function startGuarded(options: GuardedOptions): GuardedProcess {
   const { pid } = child;
   if (pid === undefined) throw new Error(`could not start ${options.command}: /bin/sh is needed`);
 
-  let output = '';
+  let kept = '';
   const keep = (chunk: Buffer): void => {
-    output = (output + chunk.toString()).slice(-KEPT_OUTPUT_CHARACTERS);
+    kept = (kept + chunk.toString()).slice(-KEPT_OUTPUT_CHARACTERS);
   };
   child.stdout?.on('data', keep);
   child.stderr?.on('data', keep);
@@ -76,7 +78,7 @@ export function startGuarded(options: GuardedOptions): GuardedProcess {
   return {
     pid,
     exited,
-    lastOutput: () => (options.logFile === undefined ? output : readFileSync(options.logFile, 'utf8').slice(-KEPT_OUTPUT_CHARACTERS)),
+    lastOutput: () => (file === undefined ? kept : readFileSync(file, 'utf8').slice(-KEPT_OUTPUT_CHARACTERS)),
     async stop() {
       if (child.exitCode === null && child.signalCode === null) {
         child.kill(`SIG${signal}`);

@@ -14,6 +14,8 @@ export interface NatsOptions {
   readonly port?: number;
   /** Lines for the server's configuration file: accounts and resolver. Without them any client may do anything. */
   readonly authorization?: string;
+  /** @default `nats.log` in `dataDir` */
+  readonly logFile?: string;
   /** Write each stored message to disk before its acknowledgement. @default true */
   readonly durable?: boolean;
 }
@@ -54,8 +56,8 @@ export async function startNats(options: NatsOptions): Promise<NatsServer> {
     ].join('\n'),
     { mode: 0o600 },
   );
-  const logFile = join(options.dataDir, 'nats.log');
-  const guarded = startGuarded({ command: options.binary, args: ['-c', config], logFile, graceSeconds: 10 });
+  const logFile = options.logFile ?? join(options.dataDir, 'nats.log');
+  const guarded = startGuarded({ command: options.binary, args: ['-c', config], output: { file: logFile }, graceSeconds: 10 });
   const monitorUrl = `http://127.0.0.1:${monitorPort}`;
   try {
     await waitForTcp({ port, timeoutMs: READY_MS, exited: guarded.exited });

@@ -25,6 +25,8 @@ export interface PostgresServer {
   /** `postgres://` URL of the database `ambit`, password included. */
   readonly url: string;
   readonly port: number;
+  /** Where the cluster really lies; not the wanted folder when the server's user could not go there. */
+  readonly dataDir: string;
   readonly process: GuardedProcess;
   stop(): Promise<void>;
 }
@@ -61,7 +63,7 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
     env: serverEnvironment(),
     cwd: dataDir,
     ...(account === undefined ? {} : { uid: account.uid, gid: account.gid }),
-    ...(options.logFile === undefined ? {} : { logFile: options.logFile }),
+    ...(options.logFile === undefined ? {} : { output: { file: options.logFile } }),
     // A "fast" shutdown: sessions are ended, the log is flushed.
     stopSignal: 'INT',
     graceSeconds: 10,
@@ -70,7 +72,7 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
     await waitForTcp({ port, timeoutMs: READY_MS, exited: guarded.exited });
     const url = `postgres://${USER}:${password}@127.0.0.1:${port}/ambit`;
     await ensureDatabase(url);
-    return { url, port, process: guarded, stop: async () => void (await guarded.stop()) };
+    return { url, port, dataDir, process: guarded, stop: async () => void (await guarded.stop()) };
   } catch (error) {
     await guarded.stop();
     throw new Error(`PostgreSQL did not start: ${guarded.lastOutput().trim()}`, { cause: error });
