@@ -105,7 +105,7 @@ beforeAll(async () => {
   installation = await prepareInstallation({
     folder,
     contracts,
-    services: new Map([['everything', everything]]),
+    users: new Map([['everything', everything]]),
     resolverFolder: join(folder, 'resolver'),
     nowSeconds: nowSeconds(),
   });

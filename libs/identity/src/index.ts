@@ -14,3 +14,5 @@ export { credentialsFile, readClaims, readCredentialsFile, signClaims } from './
 export { keyFiles, makeUserKey, openInstallationKeys, readKey, writeSecret, type InstallationKeys } from './key-folder.js';
 export { serverConfig } from './server-config.js';
 export { workerPermissions, type WorkerIdentity } from './worker-permissions.js';
+export { allContracts, installationUsers } from './installation-contracts.js';
+export { allPermissions, servicePermissions } from './service-permissions.js';

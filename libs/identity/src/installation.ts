@@ -17,8 +17,8 @@ const PRELOAD_ISSUED_AT = 1;
 export interface InstallationOptions {
   readonly folder: string;
   readonly contracts: readonly Contract[];
-  /** Service name to what its connection may do. */
-  readonly services: ReadonlyMap<string, Permissions>;
+  /** Users of the services' account, by name, and what each may do. */
+  readonly users: ReadonlyMap<string, Permissions>;
   /** Where nats-server will keep account JWTs, as it sees that path. */
   readonly resolverFolder: string;
   readonly nowSeconds: number;
@@ -74,7 +74,7 @@ export async function prepareInstallation(options: InstallationOptions): Promise
 
   await writeSecret(join(folder, keyFiles.accounts), `${JSON.stringify(publicKeys, null, 2)}\n`);
   await writeSecret(join(folder, keyFiles.serverConfig), config);
-  for (const [service, permissions] of options.services) {
+  for (const [service, permissions] of options.users) {
     await keepCredentials(
       join(folder, keyFiles.serviceCredentials(service)),
       { name: service, permissions, issuedAt: nowSeconds },

@@ -1,0 +1,61 @@
+// ambit init: makes what an installation needs and does not have yet; running it again changes nothing.
+//   init keys   keys and credentials alone, before nats-server runs
+//   init        these, then accounts, streams and buckets on NATS_URL, and schemas in DATABASE_URL
+import { connectBus, ensureStreams } from '@ambit/bus';
+import { buckets, objectStores, streams } from '@ambit/contracts';
+import { migrate, migrationsFolder } from '@ambit/db';
+import { keyFiles, type Installation } from '@ambit/identity';
+import { join } from 'node:path';
+import { registerAccounts } from './accounts.js';
+import { readConfig, type Config } from './config.js';
+import { makeKeys, whereKeysAre } from './keys.js';
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+async function identities(config: Config, nowSeconds: number): Promise<Installation | undefined> {
+  const folder = config.AMBIT_KEYS_DIR;
+  if (folder === undefined) {
+    say('identities: left alone (AMBIT_KEYS_DIR is not set); credential files are configuration, and worker isolation is off without a signing key');
+    return undefined;
+  }
+  const installation = await makeKeys({ ...config, AMBIT_KEYS_DIR: folder }, nowSeconds);
+  say(whereKeysAre(folder));
+  return installation;
+}
+
+async function servers(config: Config, installation: Installation | undefined, nowSeconds: number): Promise<void> {
+  const { NATS_URL: natsUrl, DATABASE_URL: databaseUrl, AMBIT_KEYS_DIR: keysFolder } = config;
+  if (natsUrl !== undefined) {
+    if (installation !== undefined && keysFolder !== undefined) {
+      const changed = await registerAccounts(installation, { natsUrl, keysFolder, nowSeconds });
+      say(changed.length === 0 ? 'accounts: as the contracts say' : `accounts: renewed ${changed.join(', ')}`);
+    }
+    const credentials = config.NATS_CREDS ?? (keysFolder === undefined ? undefined : join(keysFolder, keyFiles.serviceCredentials('init')));
+    const connection = await connectBus({ url: natsUrl, name: 'ambit init', credentials });
+    try {
+      const declarations = [...Object.values(streams), ...Object.values(buckets), ...Object.values(objectStores)];
+      await ensureStreams(connection, declarations, { replicas: config.AMBIT_STREAM_REPLICAS });
+      say(`streams and buckets: ${declarations.length}, ${config.AMBIT_STREAM_REPLICAS === 1 ? 'one copy' : `${config.AMBIT_STREAM_REPLICAS} copies`} each`);
+    } finally {
+      await connection.close();
+    }
+  }
+  if (databaseUrl !== undefined) {
+    const applied = await migrate(databaseUrl, migrationsFolder());
+    say(applied.length === 0 ? 'schemas: up to date' : `schemas: applied ${applied.join(', ')}`);
+  }
+}
+
+try {
+  const config = readConfig(process.env);
+  const [command, ...rest] = process.argv.slice(2);
+  if ((command !== undefined && command !== 'keys') || rest.length > 0) throw new Error('usage: init [keys]');
+  const nowSeconds = Math.floor(Date.now() / 1_000);
+  const installation = await identities(config, nowSeconds);
+  if (command === undefined) await servers(config, installation, nowSeconds);
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,16 @@
+import { services, type Contract, type ServiceUse } from '@ambit/contracts';
+import type { Permissions } from './claims.js';
+import { allPermissions, servicePermissions } from './service-permissions.js';
+
+/** Every contract that the services page names, once each. */
+export function allContracts(): readonly Contract[] {
+  const uses: readonly ServiceUse[] = Object.values(services);
+  return [...new Set(uses.flatMap((use): readonly Contract[] => [...use.answers, ...use.calls, ...use.emits, ...use.hears, ...use.enqueues, ...use.works, ...use.signals, ...use.listens, ...use.answersDynamically]))];
+}
+
+/** Credentials that an installation has: one per service, and `init`, which may do anything in the services' account. */
+export function installationUsers(): ReadonlyMap<string, Permissions> {
+  const users = new Map<string, Permissions>([['init', allPermissions]]);
+  for (const [name, use] of Object.entries<ServiceUse>(services)) users.set(name, servicePermissions(name, use));
+  return users;
+}

@@ -1,0 +1,25 @@
+// `npm test`: builds what has changed (some tests run the built programs and kill them), makes sure of a nats-server, runs Jest.
+// Arguments go to Jest: `npm test -- libs/bus`.
+import { spawn } from 'node:child_process';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build } from './build.mjs';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const say = (line) => process.stdout.write(`ambit  ${line}\n`);
+
+build(say);
+if (process.env.NATS_URL === undefined) {
+  const { findNatsServer } = await import('../libs/embedded/dist/index.js');
+  // Once here, so that the files that run side by side do not each fetch one.
+  await findNatsServer({ cacheDir: join(root, '.ambit', 'bin'), report: say }).catch((error) => {
+    process.stderr.write(`${error.message}\n`);
+    process.exit(1);
+  });
+}
+const jest = spawn(process.execPath, ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning', join(root, 'node_modules/jest/bin/jest.js'), ...process.argv.slice(2)], {
+  cwd: root,
+  stdio: 'inherit',
+});
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => jest.kill(signal));
+jest.once('exit', (code, signal) => process.exit(signal === null ? (code ?? 1) : 1));
