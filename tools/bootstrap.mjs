@@ -24,7 +24,10 @@ function requireNode() {
   process.exit(1);
 }
 
-const lockDigest = () => createHash('sha256').update(readFileSync(join(root, 'package-lock.json'))).digest('hex');
+const lockDigest = () =>
+  createHash('sha256')
+    .update(readFileSync(join(root, 'package-lock.json')))
+    .digest('hex');
 
 function isInstalled() {
   if (existsSync(stamp)) return readFileSync(stamp, 'utf8').trim() === lockDigest();
@@ -37,7 +40,9 @@ function isInstalled() {
 function npm(args) {
   const cli = process.env.npm_execpath;
   const isScript = cli !== undefined && /\.c?js$/.test(cli);
-  return isScript ? spawn(process.execPath, [cli, ...args], { cwd: root, stdio: 'inherit' }) : spawn('npm', args, { cwd: root, stdio: 'inherit' });
+  return isScript
+    ? spawn(process.execPath, [cli, ...args], { cwd: root, stdio: 'inherit' })
+    : spawn('npm', args, { cwd: root, stdio: 'inherit' });
 }
 
 function install() {

@@ -21,7 +21,12 @@ function filesBelow(folder) {
 
 /** Everything that a build reads, by path, size and time of change. */
 function fingerprint() {
-  const files = [...WORKSPACES.flatMap((folder) => filesBelow(join(root, folder))), ...filesBelow(join(root, 'prisma')), join(root, '.swcrc'), join(root, 'package-lock.json')];
+  const files = [
+    ...WORKSPACES.flatMap((folder) => filesBelow(join(root, folder))),
+    ...filesBelow(join(root, 'prisma')),
+    join(root, '.swcrc'),
+    join(root, 'package-lock.json'),
+  ];
   const hash = createHash('sha256');
   for (const file of files.sort()) {
     const { size, mtimeMs } = statSync(file);
@@ -30,11 +35,16 @@ function fingerprint() {
   return hash.digest('hex');
 }
 
-const isBuilt = () => existsSync(stamp) && readFileSync(stamp, 'utf8') === fingerprint() && existsSync(join(root, 'apps', 'stack', 'dist', 'main.js'));
+const isBuilt = () =>
+  existsSync(stamp) && readFileSync(stamp, 'utf8') === fingerprint() && existsSync(join(root, 'apps', 'stack', 'dist', 'main.js'));
 
 /** Runs an npm script quietly; its output is shown only when it fails. */
 function script(name) {
-  const result = spawnSync('npm', ['run', '-s', name], { cwd: root, encoding: 'utf8', env: { ...process.env, NX_DAEMON: 'false', NX_TUI: 'false' } });
+  const result = spawnSync('npm', ['run', '-s', name], {
+    cwd: root,
+    encoding: 'utf8',
+    env: { ...process.env, NX_DAEMON: 'false', NX_TUI: 'false' },
+  });
   if (result.status === 0) return;
   process.stderr.write(`${result.stdout ?? ''}${result.stderr ?? ''}\nnpm run ${name} failed.\n`);
   process.exit(1);

@@ -17,7 +17,9 @@ function say(line: string): void {
 async function identities(config: Config, nowSeconds: number): Promise<Installation | undefined> {
   const folder = config.AMBIT_KEYS_DIR;
   if (folder === undefined) {
-    say('identities: left alone (AMBIT_KEYS_DIR is not set); credential files are configuration, and worker isolation is off without a signing key');
+    say(
+      'identities: left alone (AMBIT_KEYS_DIR is not set); credential files are configuration, and worker isolation is off without a signing key',
+    );
     return undefined;
   }
   const installation = await makeKeys({ ...config, AMBIT_KEYS_DIR: folder }, nowSeconds);
@@ -37,7 +39,9 @@ async function servers(config: Config, installation: Installation | undefined, n
     try {
       const declarations = [...Object.values(streams), ...Object.values(buckets), ...Object.values(objectStores)];
       await ensureStreams(connection, declarations, { replicas: config.AMBIT_STREAM_REPLICAS });
-      say(`streams and buckets: ${declarations.length}, ${config.AMBIT_STREAM_REPLICAS === 1 ? 'one copy' : `${config.AMBIT_STREAM_REPLICAS} copies`} each`);
+      say(
+        `streams and buckets: ${declarations.length}, ${config.AMBIT_STREAM_REPLICAS === 1 ? 'one copy' : `${config.AMBIT_STREAM_REPLICAS} copies`} each`,
+      );
     } finally {
       await connection.close();
     }

@@ -27,7 +27,9 @@ if (values.help) {
   process.exit(0);
 }
 
-const replicas = new Map(values.replicas.map((text): [string, number] => [text.split('=')[0] ?? '', Math.max(1, Number(text.split('=')[1] ?? 1) || 1)]));
+const replicas = new Map(
+  values.replicas.map((text): [string, number] => [text.split('=')[0] ?? '', Math.max(1, Number(text.split('=')[1] ?? 1) || 1)]),
+);
 const stack = new Stack(new StackFolder(process.env.AMBIT_HOME ?? join(repository, '.ambit')), replicas);
 
 let signals = 0;

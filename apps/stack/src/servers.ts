@@ -36,7 +36,10 @@ export async function startServers(folder: StackFolder): Promise<Servers> {
       databaseUrl: postgres.url,
       credentialsOf: credentialsRule(folder),
       adminKeys: process.env.NATS_URL === undefined ? join(folder.keys, 'admin') : process.env.AMBIT_ADMIN_KEYS_DIR,
-      ports: { ...(nats.port === undefined ? {} : { nats: nats.port }), ...(postgres.port === undefined ? {} : { postgres: postgres.port }) },
+      ports: {
+        ...(nats.port === undefined ? {} : { nats: nats.port }),
+        ...(postgres.port === undefined ? {} : { postgres: postgres.port }),
+      },
       pids: { ...(nats.pid === undefined ? {} : { nats: nats.pid }), ...(postgres.pid === undefined ? {} : { postgres: postgres.pid }) },
       stop: async () => {
         await Promise.all([nats.stop(), postgres.stop()]);
@@ -58,7 +61,13 @@ async function natsPart(folder: StackFolder, port: number | undefined): Promise<
   await runInit(['keys'], { AMBIT_KEYS_DIR: folder.keys, AMBIT_RESOLVER_DIR: join(folder.nats, 'accounts') });
   const authorization = await readFile(join(folder.keys, 'nats-auth.conf'), 'utf8');
   const server = await timed(`nats-server ${binary.version} (${binary.origin})`, () =>
-    startNats({ binary: binary.path, dataDir: folder.nats, logFile: join(folder.logs, 'nats.log'), authorization, ...(port === undefined ? {} : { port }) }),
+    startNats({
+      binary: binary.path,
+      dataDir: folder.nats,
+      logFile: join(folder.logs, 'nats.log'),
+      authorization,
+      ...(port === undefined ? {} : { port }),
+    }),
   );
   say(`  ${server.url}, streams below ${folder.nats}`);
   return { url: server.url, port: server.port, pid: server.process.pid, stop: () => server.stop() };
@@ -70,7 +79,9 @@ async function postgresPart(folder: StackFolder, port: number | undefined): Prom
     say('PostgreSQL: yours (DATABASE_URL)');
     return { url, stop: () => Promise.resolve() };
   }
-  const server = await timed('PostgreSQL', () => startPostgres({ dataDir: folder.postgres, logFile: join(folder.logs, 'postgres.log'), ...(port === undefined ? {} : { port }) }));
+  const server = await timed('PostgreSQL', () =>
+    startPostgres({ dataDir: folder.postgres, logFile: join(folder.logs, 'postgres.log'), ...(port === undefined ? {} : { port }) }),
+  );
   say(`  127.0.0.1:${server.port}, data in ${server.dataDir}`);
   return { url: server.url, port: server.port, pid: server.process.pid, stop: () => server.stop() };
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
@@ -35,7 +35,10 @@ export class StackFolder {
 
   /** Makes the folders; the logs of the start before stay beside the new ones. */
   async prepare(): Promise<void> {
-    for (const folder of [this.root, this.bin, this.keys, this.data]) await mkdir(folder, { recursive: true, mode: 0o700 });
+    await mkdir(this.root, { recursive: true });
+    // As root, PostgreSQL runs as another user, who must pass through here; what is secret is closed by itself.
+    await chmod(this.root, 0o711);
+    for (const folder of [this.bin, this.keys, this.data]) await mkdir(folder, { recursive: true, mode: 0o700 });
     const previous = `${this.logs}.previous`;
     await rm(previous, { recursive: true, force: true });
     await rename(this.logs, previous).catch(() => undefined);

@@ -41,7 +41,9 @@ export class Stack {
         NATS_URL: servers.natsUrl,
         DATABASE_URL: servers.databaseUrl,
         ...(credentials === undefined ? {} : { NATS_CREDS: credentials }),
-        ...(process.env.NATS_URL === undefined ? { AMBIT_KEYS_DIR: this.#folder.keys, AMBIT_RESOLVER_DIR: join(this.#folder.nats, 'accounts') } : {}),
+        ...(process.env.NATS_URL === undefined
+          ? { AMBIT_KEYS_DIR: this.#folder.keys, AMBIT_RESOLVER_DIR: join(this.#folder.nats, 'accounts') }
+          : {}),
       }),
     );
     await this.#startServices(servers);
@@ -92,7 +94,13 @@ export class Stack {
           env['AMBIT_HTTP_PORT'] = String(httpPort);
           this.#apiUrl = `http://127.0.0.1:${httpPort}`;
         }
-        const service = new SupervisedService({ service: definition.name, label, env, opsPort, logFile: join(this.#folder.logs, `${label}.log`) });
+        const service = new SupervisedService({
+          service: definition.name,
+          label,
+          env,
+          opsPort,
+          logFile: join(this.#folder.logs, `${label}.log`),
+        });
         this.#services.push(service);
         starting.push(timed(`${label} is ready`, () => service.start(() => void this.#writeStackFile())));
       }
@@ -101,9 +109,18 @@ export class Stack {
     await Promise.all(starting);
   }
 
-  async #environmentOf(definition: ServiceDefinition, at: { readonly servers: Servers; readonly opsPort: number }): Promise<NodeJS.ProcessEnv> {
+  async #environmentOf(
+    definition: ServiceDefinition,
+    at: { readonly servers: Servers; readonly opsPort: number },
+  ): Promise<NodeJS.ProcessEnv> {
     const { servers, opsPort } = at;
-    const { DATABASE_URL: _database, NATS_CREDS: _credentials, AMBIT_BOOTSTRAP_TOKEN: bootstrapToken, AMBIT_SEALING_KEY: sealingKey, ...inherited } = process.env;
+    const {
+      DATABASE_URL: _database,
+      NATS_CREDS: _credentials,
+      AMBIT_BOOTSTRAP_TOKEN: bootstrapToken,
+      AMBIT_SEALING_KEY: sealingKey,
+      ...inherited
+    } = process.env;
     const credentials = servers.credentialsOf(definition.name);
     const token = bootstrapToken ?? (await this.#folder.secret(this.#folder.tokenFile, 24));
     if (bootstrapToken !== undefined) await writeFile(this.#folder.tokenFile, `${bootstrapToken}\n`, { mode: 0o600 });
@@ -114,8 +131,12 @@ export class Stack {
       AMBIT_DATA_DIR: join(this.#folder.data, definition.name),
       ...(credentials === undefined ? {} : { NATS_CREDS: credentials }),
       ...(definition.hasDatabase ? { DATABASE_URL: servers.databaseUrl } : {}),
-      ...(definition.hasSealingKey === true ? { AMBIT_SEALING_KEY: sealingKey ?? (await this.#folder.secret(join(this.#folder.keys, 'sealing-key'), 32)) } : {}),
-      ...(definition.isHttp === true ? { AMBIT_BOOTSTRAP_TOKEN: token, ...(servers.adminKeys === undefined ? {} : { AMBIT_ADMIN_KEYS_DIR: servers.adminKeys }) } : {}),
+      ...(definition.hasSealingKey === true
+        ? { AMBIT_SEALING_KEY: sealingKey ?? (await this.#folder.secret(join(this.#folder.keys, 'sealing-key'), 32)) }
+        : {}),
+      ...(definition.isHttp === true
+        ? { AMBIT_BOOTSTRAP_TOKEN: token, ...(servers.adminKeys === undefined ? {} : { AMBIT_ADMIN_KEYS_DIR: servers.adminKeys }) }
+        : {}),
     };
   }
 
@@ -127,12 +148,20 @@ export class Stack {
     } catch {
       return;
     }
-    throw new Error(`Ambit is running from this folder already (process ${held.data.pid}); stop it, or give this one another AMBIT_HOME. If that is not so, remove ${this.#folder.stackFile}`);
+    throw new Error(
+      `Ambit is running from this folder already (process ${held.data.pid}); stop it, or give this one another AMBIT_HOME. If that is not so, remove ${this.#folder.stackFile}`,
+    );
   }
 
   async #writeStackFile(): Promise<void> {
     if (this.#isStopping) return;
-    const services = this.#services.map((service) => ({ name: service.options.service, label: service.options.label, pid: service.pid, opsPort: service.options.opsPort, log: service.options.logFile }));
+    const services = this.#services.map((service) => ({
+      name: service.options.service,
+      label: service.options.label,
+      pid: service.pid,
+      opsPort: service.options.opsPort,
+      log: service.options.logFile,
+    }));
     const content = {
       pid: process.pid,
       apiUrl: this.#apiUrl,

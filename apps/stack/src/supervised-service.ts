@@ -47,7 +47,9 @@ export class SupervisedService {
       await child.stop();
       if (attempt >= BOOT_ATTEMPTS || outcome === 'slow') {
         const what = outcome === 'slow' ? `is not ready after ${READY_MS / 1_000} s` : `ended ${attempt} times while starting`;
-        throw new Error(`${this.options.label} ${what}; the end of ${this.options.logFile}:\n${child.lastOutput().trimEnd().split('\n').slice(-12).join('\n')}`);
+        throw new Error(
+          `${this.options.label} ${what}; the end of ${this.options.logFile}:\n${child.lastOutput().trimEnd().split('\n').slice(-12).join('\n')}`,
+        );
       }
     }
   }
@@ -61,7 +63,13 @@ export class SupervisedService {
 
   #spawn(): GuardedProcess {
     const { service, env, logFile } = this.options;
-    this.#process = startGuarded({ command: process.execPath, args: ['--enable-source-maps', programOf(service)], env, output: { file: logFile }, graceSeconds: STOP_GRACE_SECONDS });
+    this.#process = startGuarded({
+      command: process.execPath,
+      args: ['--enable-source-maps', programOf(service)],
+      env,
+      output: { file: logFile },
+      graceSeconds: STOP_GRACE_SECONDS,
+    });
     return this.#process;
   }
 
@@ -71,7 +79,10 @@ export class SupervisedService {
     const end = performance.now() + READY_MS;
     while (performance.now() < end && !this.#isStopping) {
       if (hasEnded) return 'ended';
-      const isReady = await fetch(`http://127.0.0.1:${this.options.opsPort}/readyz`, { signal: AbortSignal.timeout(2_000) }).then((response) => response.ok, () => false);
+      const isReady = await fetch(`http://127.0.0.1:${this.options.opsPort}/readyz`, { signal: AbortSignal.timeout(2_000) }).then(
+        (response) => response.ok,
+        () => false,
+      );
       if (isReady) return 'ready';
       await new Promise((resolve) => setTimeout(resolve, 50));
     }

@@ -5,7 +5,21 @@ import { allPermissions, servicePermissions } from './service-permissions.js';
 /** Every contract that the services page names, once each. */
 export function allContracts(): readonly Contract[] {
   const uses: readonly ServiceUse[] = Object.values(services);
-  return [...new Set(uses.flatMap((use): readonly Contract[] => [...use.answers, ...use.calls, ...use.emits, ...use.hears, ...use.enqueues, ...use.works, ...use.signals, ...use.listens, ...use.answersDynamically]))];
+  return [
+    ...new Set(
+      uses.flatMap((use): readonly Contract[] => [
+        ...use.answers,
+        ...use.calls,
+        ...use.emits,
+        ...use.hears,
+        ...use.enqueues,
+        ...use.works,
+        ...use.signals,
+        ...use.listens,
+        ...use.answersDynamically,
+      ]),
+    ),
+  ];
 }
 
 /** Credentials that an installation has: one per service, and `init`, which may do anything in the services' account. */

@@ -3,7 +3,9 @@ import type { Permissions } from './claims.js';
 
 const bucketNames: ReadonlySet<string> = new Set(Object.values(buckets).map((bucket) => bucket.name));
 const objectStoreNames: ReadonlySet<string> = new Set(Object.values(objectStores).map((store) => store.name));
-const streamOfSubjects = new Map<string, string>(Object.values(streams).flatMap((stream) => stream.subjects.map((prefix) => [prefix, stream.name])));
+const streamOfSubjects = new Map<string, string>(
+  Object.values(streams).flatMap((stream) => stream.subjects.map((prefix) => [prefix, stream.name])),
+);
 
 /** What a service's connection may do, read off what it declares of itself; in the services' account. */
 export function servicePermissions(name: string, use: ServiceUse): Permissions {
