@@ -8,7 +8,8 @@ import { requestSent } from './served.js';
 /** Everything above this is not looked into for faults of single calls. */
 const MAX_BODY = 1024 * 1024;
 const MAX_OPEN = 50_000;
-const HTTP_PATHS = /^\/(v1\/|livez$|readyz$|metrics$|openapi|mcp$|mcp\/)/;
+// Not /livez and /readyz: whoever starts a service asks these until it answers.
+const HTTP_PATHS = /^\/(v1\/|metrics$|openapi|mcp$|mcp\/)/;
 
 interface Open {
   readonly subject: string;
