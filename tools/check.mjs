@@ -12,7 +12,7 @@ const MOST_LINES = 80;
 /** In this order: what is quick and tells most comes first, except that a lint is worth nothing before its canary. */
 const steps = [
   ['generate', ['npm', 'run', '-s', 'generate'], 'the database client, which types and lint read'],
-  ['canary', ['node', 'tools/check-boundaries.mjs'], 'the boundary rules bite'],
+  ['boundaries', ['node', 'tools/check-boundaries.mjs'], 'the boundary rules bite'],
   ['lint', ['npm', 'run', '-s', 'lint'], 'rules of eslint.config.mjs'],
   ['typecheck', ['npm', 'run', '-s', 'typecheck'], 'types of the whole tree'],
   ['format', ['npx', '--no-install', 'prettier', '--check', '--log-level', 'warn', '.'], 'formatting; `npm run format` puts it right'],

@@ -61,7 +61,7 @@ export class Bus {
     const to = subject<C['subject']>(contract, (sending.keys ?? {}) as KeysOf<C>);
     const body = this.#encode(input);
     const traceparent = continueTrace(sending.within?.traceparent);
-    const answer = await this.#ask(contract, to, body, sending, traceparent);
+    const answer = await this.#ask(contract, { to, body, traceparent }, sending);
     if (answer.headers !== undefined && answer.headers.has(HEADER.errorCode)) throw faultOf(contract, answer, traceIdOf(traceparent));
     const output = contract.output.safeParse(answer.data.length === 0 ? undefined : decodeJson(answer.data));
     if (!output.success) throw platformFault('INTERNAL', { traceId: traceIdOf(traceparent) }, `${contract.subject} answered with another shape than its contract has`);
@@ -100,7 +100,7 @@ export class Bus {
     this.#requests.close();
   }
 
-  async #ask(contract: Rpc, to: string, body: string, sending: Sending, traceparent: string): Promise<Msg> {
+  async #ask(contract: Rpc, { to, body, traceparent }: { readonly to: string; readonly body: string; readonly traceparent: string }, sending: Sending): Promise<Msg> {
     const { within } = sending;
     const started = performance.now();
     const allowedMs = Math.min(within?.remainingMs?.() ?? Infinity, sending.timeoutMs ?? (contract.idempotent ? contract.timeoutMs * 2 : contract.timeoutMs));

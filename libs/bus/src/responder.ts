@@ -59,7 +59,7 @@ export class Responder {
         endpoint.refusedReplies++;
         return;
       }
-      void this.#answer(endpoint, handler as AnswerHandler<Rpc>, message);
+      void this.#answer(endpoint, handler, message);
     });
     return {
       close: async () => {

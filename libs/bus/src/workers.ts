@@ -37,7 +37,7 @@ export class Workers {
 
   /** Hears events or takes jobs of one contract until closed. Rejects when the stream does not exist. */
   async consume<C extends Stored>(contract: C, handler: StoredHandler<C>, options: ConsumeOptions): Promise<Listening> {
-    const loop = new PullLoop(this.#connection, this.#log, { contract, handler: handler as StoredHandler<Stored>, options });
+    const loop = new PullLoop(this.#connection, this.#log, { contract, handler: handler, options });
     await loop.start();
     const listening = {
       close: async () => {

@@ -28,10 +28,10 @@ export function composeServers(servers: readonly ServerCatalogue[], context: Con
   const { ledger } = context;
   const slugs = new Map<string, number>();
   for (const server of servers) slugs.set(server.slug, (slugs.get(server.slug) ?? 0) + 1);
-  const result = {
-    records: [] as SnapshotRecord['servers'],
-    prompts: [] as SnapshotRecord['promptCommands'],
-    tools: [] as ToolCandidate[],
+  const result: { records: SnapshotRecord['servers']; prompts: SnapshotRecord['promptCommands']; tools: ToolCandidate[] } = {
+    records: [],
+    prompts: [],
+    tools: [],
   };
   for (const server of servers) {
     const candidate = { kind: 'server' as const, name: server.slug, owner: server.owner, slot: slotOf(server, 'mcp-servers', server.slug) };

@@ -1,5 +1,4 @@
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Metrics } from './metrics.js';
 import type { Readiness } from './readiness.js';
 
@@ -27,8 +26,10 @@ export async function startOpsServer(port: number, readiness: Readiness, metrics
     answer().catch(() => response.writeHead(500).end());
   });
   await listening(server, port);
+  const address = server.address();
   return {
-    port: (server.address() as AddressInfo).port,
+    // Port 0 asked for any free one: this is the one that was given.
+    port: typeof address === 'object' && address !== null ? address.port : port,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

@@ -69,6 +69,7 @@ export async function startService<S extends z.ZodObject>(name: ServiceName, mod
       { provide: Workers, useValue: server.workers },
       ...(database?.providers ?? []),
     ]);
+    // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- without a schema there is nothing that `port` could read
     const app = await startNest(root, server, { log, closers, http: options.http === undefined ? undefined : { port: options.http.port(config as Readonly<z.output<S>>), configure: options.http.configure } });
     database?.start();
     closers.push(async () => readiness.open(false));

@@ -30,7 +30,7 @@ export async function attempt(job: RunJob, options: AttemptOptions): Promise<Ver
     const opened = await platform.start(ids);
     const key = { ...ids, token: opened.token };
     let cancelled = false;
-    let lost: unknown;
+    let lost: Fault | undefined;
     renewal = setInterval(() => {
       options.working();
       platform.renew(key).then(

@@ -156,7 +156,8 @@ export class AmbitWorker {
       ack_policy: AckPolicy.Explicit,
       filter_subject: pattern(sessionService.runExecute, { agentId, pool }),
     };
-    const info = { stream_name: streams.runs.name, name, config } as ConsumerInfo; // what a pull needs; the rest of it is the server's to say
+    // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- what a pull needs; the rest of it is the server's to say
+    const info = { stream_name: streams.runs.name, name, config } as ConsumerInfo;
     return jetstream(this.connection).consumers.getConsumerFromInfo(info);
   }
 

@@ -175,7 +175,7 @@ class MemoryPlatform implements Platform {
         status: 'refused',
         fault: { code: 'TOOL_NOT_IN_SNAPSHOT', message: refusals.TOOL_NOT_IN_SNAPSHOT.message },
       };
-    const input = JSON.parse(call.arguments) as Readonly<Record<string, unknown>>;
+    const input: Readonly<Record<string, unknown>> = JSON.parse(call.arguments);
     this.executed.push({ name: call.name, arguments: input });
     return { callId: call.callId, status: 'completed', content: [...(await tool.run(input))] };
   }
