@@ -1,4 +1,4 @@
-import { byCodeUnit, canonicalJson, NotCanonical } from './canonical.js';
+import { byCodeUnit, canonicalJson, inCanonicalOrder, NotCanonical } from './canonical.js';
 import type { BuiltinRegistration, CompositionInput, ReasonCode, WorkerTool, WorkerToolset } from './compose-input.js';
 import type { FilterVerdict } from './filters.js';
 import type { Candidate, Ledger } from './ledger.js';
@@ -146,7 +146,7 @@ export function settleTools(
   { policy, ledger }: { readonly policy: CataloguePolicy; readonly ledger: Ledger },
 ): SnapshotTool[] {
   const byName = new Map<string, ToolCandidate[]>();
-  for (const candidate of candidates.filter((one) => isStorable(one, ledger))) {
+  for (const candidate of candidates.flatMap((one) => storable(one, ledger) ?? [])) {
     const rivals = byName.get(candidate.tool.name);
     if (rivals === undefined) byName.set(candidate.tool.name, [candidate]);
     else rivals.push(candidate);
@@ -171,13 +171,18 @@ export function settleTools(
 
 const describe = (tool: SnapshotTool) => `${tool.exposure}, effect ${tool.effect}`;
 
-function isStorable({ candidate, tool }: ToolCandidate, ledger: Ledger): boolean {
+/** The candidate with its schemas read once and in canonical order; null, with the reason noted, where they have no canonical form. */
+function storable(candidate: ToolCandidate, ledger: Ledger): ToolCandidate | null {
+  const { tool } = candidate;
   try {
-    canonicalJson([tool.description, tool.inputSchema, tool.outputSchema]);
-    return true;
+    const inputSchema = inCanonicalOrder(tool.inputSchema);
+    const outputSchema = inCanonicalOrder(tool.outputSchema);
+    inCanonicalOrder(tool.description);
+    return { ...candidate, tool: { ...tool, inputSchema, outputSchema } };
   } catch (error) {
     if (!(error instanceof NotCanonical)) throw error;
-    return ledger.out(candidate, 'SCHEMA_INVALID', error.message);
+    ledger.out(candidate.candidate, 'SCHEMA_INVALID', error.message);
+    return null;
   }
 }
 

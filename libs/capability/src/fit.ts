@@ -62,6 +62,5 @@ export function excerptOf(text: string, maxBytes: number): string {
   let end = Math.min(maxBytes, bytes.length);
   // Bytes of the form 10xxxxxx continue a character: cut before the one that begins it.
   while (end > 0 && end < bytes.length && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--;
-  const decoded = new TextDecoder().decode(bytes.slice(0, end));
-  return end === bytes.length && text.length > maxBytes ? decoded.replace(/\ufffd$/, '') : decoded;
+  return new TextDecoder().decode(bytes.slice(0, end));
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { createRequire } from 'node:module';
 import fc from 'fast-check';
 import { byCodeUnit, canonicalJson, fingerprint, NotCanonical, sha256Hex } from '../src/canonical.js';
 import { check } from './property.js';
@@ -14,6 +15,7 @@ function shuffled(value: unknown): unknown {
       .map(([key, entry]) => [key, shuffled(entry)]),
   );
 }
+const reference: (value: unknown) => string = createRequire(import.meta.url)('canonicalize');
 const hasProto = (text: string) => text.includes('__proto__');
 
 describe('canonical JSON', () => {
@@ -34,6 +36,29 @@ describe('canonical JSON', () => {
         expect(canonicalJson(JSON.parse(text))).toBe(text);
         expect(JSON.stringify(JSON.parse(text)).length).toBe(text.length);
       }),
+    );
+  });
+
+  it('is what another implementation writes, also for keys that look like numbers', () => {
+    const keys = fc
+      .oneof(fc.string({ unit: 'grapheme' }), fc.nat(200).map(String), fc.constantFrom('01', '-1', '4294967295', '!'))
+      .filter((key) => key !== '__proto__');
+    const { value: tree } = fc.letrec((tie) => ({
+      value: fc.oneof(
+        { maxDepth: 4 },
+        fc.constantFrom(null, true, 0, -0, 1e21, 'é"\\'),
+        fc.double({ noNaN: true, noDefaultInfinity: true }),
+        fc.array(tie('value'), { maxLength: 4 }),
+        fc.dictionary(keys, tie('value'), { maxKeys: 6 }),
+      ),
+    }));
+    check(
+      fc.property(tree, (value) => {
+        const copy = structuredClone(value);
+        expect(canonicalJson(value)).toBe(reference(value));
+        expect(value).toEqual(copy);
+      }),
+      2_000,
     );
   });
 
