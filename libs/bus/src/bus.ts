@@ -63,7 +63,7 @@ export class Bus {
     const traceparent = continueTrace(sending.within?.traceparent);
     const answer = await this.#ask(contract, { to, body, traceparent }, sending);
     if (answer.headers !== undefined && answer.headers.has(HEADER.errorCode)) throw faultOf(contract, answer, traceIdOf(traceparent));
-    const output = contract.output.safeParse(answer.data.length === 0 ? undefined : decodeJson(answer.data));
+    const output = contract.output.safeParse(answerOf(answer));
     if (!output.success) throw platformFault('INTERNAL', { traceId: traceIdOf(traceparent) }, `${contract.subject} answered with another shape than its contract has`);
     return output.data as Output<C>;
   }
@@ -147,6 +147,16 @@ export class Bus {
 
   #tooLarge(actualBytes: number): Fault {
     return platformFault('TOO_LARGE', { limitBytes: this.#maxBytes, actualBytes });
+  }
+}
+
+/** The answer's JSON; undefined where there is none, which only a contract without an answer takes. */
+function answerOf(answer: Msg): unknown {
+  if (answer.data.length === 0) return undefined;
+  try {
+    return decodeJson(answer.data);
+  } catch {
+    return undefined;
   }
 }
 

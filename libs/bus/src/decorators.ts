@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { pattern, type EventContract, type JobContract, type Parsed, type Returns, type Rpc, type SignalContract } from '@ambit/contracts';
-import { MessagePattern } from '@nestjs/microservices';
+import { Ctx, MessagePattern, Payload } from '@nestjs/microservices';
 import type { z } from 'zod';
 import type { Call } from './call.js';
 import type { Delivery } from './held-message.js';
@@ -64,6 +64,9 @@ function register<F>(registration: Registration): On<F> {
   return (target, key, method) => {
     const all = [...((Reflect.getMetadata(REGISTRATIONS, target, key) as Registration[] | undefined) ?? []), registration];
     Reflect.defineMetadata(REGISTRATIONS, all, target, key);
+    // Nest hands a method its payload alone unless its parameters say otherwise.
+    Payload()(target, key, 0);
+    Ctx()(target, key, 1);
     MessagePattern(all.map(routeOf), { [REGISTRATIONS]: all })(target, key, method);
   };
 }
