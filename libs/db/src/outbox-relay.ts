@@ -53,6 +53,7 @@ export class OutboxRelay {
   #wake: () => void = () => undefined;
   #finished: Promise<void> = Promise.resolve();
   #sweptAt = 0;
+  #queue: Promise<unknown> = Promise.resolve();
 
   constructor(options: OutboxRelayOptions) {
     this.#options = options;
@@ -89,11 +90,10 @@ export class OutboxRelay {
 
   /** Rows that wait and the age of the oldest, in milliseconds. Undefined while Postgres is away. */
   async lag(): Promise<{ readonly rows: number; readonly oldestMs: number } | undefined> {
-    const result = await this.#client
-      ?.query<{ rows: string; oldest: string | null }>(
-        `SELECT count(*) AS rows, extract(epoch FROM now() - min("created_at")) * 1000 AS oldest FROM "${this.#schema}"."outbox" WHERE "settled_at" IS NULL`,
-      )
-      .catch(() => undefined);
+    const client = this.#client;
+    if (client === undefined) return undefined;
+    const text = `SELECT count(*) AS rows, extract(epoch FROM now() - min("created_at")) * 1000 AS oldest FROM "${this.#schema}"."outbox" WHERE "settled_at" IS NULL`;
+    const result = await this.#query<{ rows: string; oldest: string | null }>(client, text).catch(() => undefined);
     const row = result?.rows[0];
     return row === undefined ? undefined : { rows: Number(row.rows), oldestMs: Math.round(Number(row.oldest ?? 0)) };
   }
@@ -168,13 +168,14 @@ export class OutboxRelay {
   }
 
   async #lock(client: pg.Client): Promise<boolean> {
-    const { rows } = await client.query<{ locked: boolean }>(`SELECT pg_try_advisory_lock(hashtextextended($1, 0)) AS locked`, [`ambit.outbox.${this.#schema}`]);
+    const { rows } = await this.#query<{ locked: boolean }>(client, `SELECT pg_try_advisory_lock(hashtextextended($1, 0)) AS locked`, [`ambit.outbox.${this.#schema}`]);
     return rows[0]?.locked === true;
   }
 
   /** Publishes up to a batch, stops at the first failure that may pass; gives the number of rows settled. */
   async #publishBatch(client: pg.Client): Promise<number> {
-    const { rows } = await client.query<{ id: string; message_id: string; subject: string; payload: string; headers: Record<string, string> }>(
+    const { rows } = await this.#query<{ id: string; message_id: string; subject: string; payload: string; headers: Record<string, string> }>(
+      client,
       `SELECT "id", "message_id", "subject", "payload", "headers" FROM "${this.#schema}"."outbox" WHERE "settled_at" IS NULL ORDER BY "id" LIMIT ${BATCH}`,
     );
     const settled = new Map<OutboxId, Settled>();
@@ -206,7 +207,8 @@ export class OutboxRelay {
   async #mark(client: pg.Client, settled: ReadonlyMap<OutboxId, Settled>): Promise<void> {
     if (settled.size === 0) return;
     const rows = [...settled].map(([id, outcome]) => ({ id: String(id), ...outcome }));
-    await client.query(
+    await this.#query(
+      client,
       `WITH done AS (SELECT * FROM jsonb_to_recordset($1::jsonb) AS d("id" bigint, "sequence" bigint, "error" text)), marked AS (
          UPDATE "${this.#schema}"."outbox" o SET "settled_at" = now(), "sequence" = done."sequence", "error" = done."error" FROM done WHERE o."id" = done."id")
        SELECT pg_notify($2, '')`,
@@ -218,11 +220,11 @@ export class OutboxRelay {
   /** Asks what became of the rows that callers wait for. */
   async #look(): Promise<void> {
     const missing = [...this.#waiters].flatMap((waiter) => [...waiter.missing]);
-    if (missing.length === 0 || this.#client === undefined) return;
+    const client = this.#client;
+    if (missing.length === 0 || client === undefined) return;
+    const text = `SELECT "id", "sequence", "error" FROM "${this.#schema}"."outbox" WHERE "id" = ANY($1::bigint[]) AND "settled_at" IS NOT NULL`;
     // A failure here is the connection's, which the main loop notices and mends.
-    const result = await this.#client
-      .query<{ id: string; sequence: string | null; error: string | null }>(`SELECT "id", "sequence", "error" FROM "${this.#schema}"."outbox" WHERE "id" = ANY($1::bigint[]) AND "settled_at" IS NOT NULL`, [missing.map(String)])
-      .catch(() => undefined);
+    const result = await this.#query<{ id: string; sequence: string | null; error: string | null }>(client, text, [missing.map(String)]).catch(() => undefined);
     const settled = result?.rows.map((row): [OutboxId, Settled] => [BigInt(row.id), row.error === null ? { sequence: Number(row.sequence) } : { error: row.error }]);
     this.#tell(new Map(settled));
   }
@@ -242,7 +244,14 @@ export class OutboxRelay {
   async #sweep(client: pg.Client): Promise<void> {
     if (!this.#isActive || performance.now() - this.#sweptAt < SWEEP_MS) return;
     this.#sweptAt = performance.now();
-    await client.query(`DELETE FROM "${this.#schema}"."outbox" WHERE "settled_at" < now() - interval '${KEEP_SETTLED}' AND "error" IS NULL`);
+    await this.#query(client, `DELETE FROM "${this.#schema}"."outbox" WHERE "settled_at" < now() - interval '${KEEP_SETTLED}' AND "error" IS NULL`);
+  }
+
+  /** One query at a time: the connection also serves those who wait and those who measure. */
+  #query<T extends pg.QueryResultRow>(client: pg.Client, text: string, values: unknown[] = []): Promise<pg.QueryResult<T>> {
+    const result = this.#queue.then(() => client.query<T>(text, values));
+    this.#queue = result.catch(() => undefined);
+    return result;
   }
 
   #rest(ms: number): Promise<void> {

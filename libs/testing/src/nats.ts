@@ -4,7 +4,7 @@ import { Bus, connectBus, ensureStreams } from '@ambit/bus';
 import { buckets, objectStores, streams } from '@ambit/contracts';
 import { throwAwayNats } from '@ambit/embedded';
 import type { NatsConnection } from '@nats-io/nats-core';
-import { useContainers } from './docker.js';
+import { inContainerOr } from './docker.js';
 import { searchStored } from './leaks.js';
 import { watchWire } from './wire.js';
 
@@ -23,12 +23,13 @@ export interface TestNatsOptions {
 }
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..', '..');
+const IMAGE = 'nats:2.15-alpine';
 const MAX_PAYLOAD = 'max_payload: 1MB';
 
 /** A nats-server with JetStream for one test file, in a container where an engine answers, as a local process elsewhere. */
 export async function startNats(options: TestNatsOptions = {}): Promise<TestNats> {
   watchWire();
-  const server = (await useContainers()) ? await natsContainer() : await throwAwayNats({ cacheDir: join(root, '.ambit', 'bin') });
+  const server = await inContainerOr<{ readonly url: string; stop(): Promise<void> }>(IMAGE, natsContainer, () => throwAwayNats({ cacheDir: join(root, '.ambit', 'bin') }));
   const connection = await connectBus({ url: server.url, name: 'test' });
   if (options.streams !== false)
     await ensureStreams(connection, [...Object.values(streams), ...Object.values(buckets), ...Object.values(objectStores)]);
@@ -51,7 +52,7 @@ export async function startNats(options: TestNatsOptions = {}): Promise<TestNats
 
 async function natsContainer(): Promise<{ readonly url: string; stop(): Promise<void> }> {
   const { GenericContainer, Wait } = await import('testcontainers');
-  const container = await new GenericContainer('nats:2.15-alpine')
+  const container = await new GenericContainer(IMAGE)
     .withExposedPorts(4222)
     .withCopyContentToContainer([{ content: `${MAX_PAYLOAD}\njetstream { store_dir: /tmp/jetstream }\n`, target: '/tmp/ambit.conf' }])
     .withCommand(['-c', '/tmp/ambit.conf'])

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { migrate, migrationsFolder } from '@ambit/db';
 import { throwAwayPostgres } from '@ambit/embedded';
 import pg from 'pg';
-import { useContainers } from './docker.js';
+import { inContainerOr } from './docker.js';
 
 export interface TestPostgres {
   /** URL of a migrated database that no other test file uses. */
@@ -10,6 +10,7 @@ export interface TestPostgres {
   stop(): Promise<void>;
 }
 
+const IMAGE = 'postgres:18';
 const TEMPLATE = 'ambit_template';
 const LOCK = 71_001;
 
@@ -20,7 +21,7 @@ const LOCK = 71_001;
 export async function startPostgres(): Promise<TestPostgres> {
   const shared = process.env['AMBIT_TEST_POSTGRES_URL'];
   if (shared !== undefined && shared !== '') return fromTemplate(shared);
-  const server = (await useContainers()) ? await postgresContainer() : await throwAwayPostgres();
+  const server = await inContainerOr<{ readonly url: string; stop(): Promise<void> }>(IMAGE, postgresContainer, throwAwayPostgres);
   await migrate(server.url, migrationsFolder());
   return { url: server.url, stop: () => server.stop() };
 }
@@ -55,7 +56,7 @@ function database(serverUrl: string, name: string): string {
 
 async function postgresContainer(): Promise<{ readonly url: string; stop(): Promise<void> }> {
   const { GenericContainer, Wait } = await import('testcontainers');
-  const container = await new GenericContainer('postgres:18')
+  const container = await new GenericContainer(IMAGE)
     .withExposedPorts(5432)
     .withEnvironment({ POSTGRES_USER: 'ambit', POSTGRES_PASSWORD: 'ambit', POSTGRES_DB: 'ambit' })
     .withWaitStrategy(Wait.forLogMessage(/database system is ready to accept connections/, 2))
