@@ -14,19 +14,34 @@ const FIRST = '0'.repeat(64);
 export async function appendAudit(transaction: RawSql, owner: string, entry: AuditEntry): Promise<OutboxId[]> {
   const schema = schemaOf(owner);
   await transaction.$executeRawUnsafe(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, `ambit.audit.${schema}`);
-  const [last] = await transaction.$queryRawUnsafe<{ sequence: bigint; hash: string }[]>(`SELECT "sequence", "hash" FROM "${schema}"."audit" ORDER BY "sequence" DESC LIMIT 1`);
-  const unsigned = { ...entry, schemaVersion: 1 as const, owner, sequence: Number(last?.sequence ?? 0n) + 1, previousHash: last?.hash ?? FIRST };
+  const [last] = await transaction.$queryRawUnsafe<{ sequence: bigint; hash: string }[]>(
+    `SELECT "sequence", "hash" FROM "${schema}"."audit" ORDER BY "sequence" DESC LIMIT 1`,
+  );
+  const unsigned = {
+    ...entry,
+    schemaVersion: 1 as const,
+    owner,
+    sequence: Number(last?.sequence ?? 0n) + 1,
+    previousHash: last?.hash ?? FIRST,
+  };
   const text = canonicalJson(unsigned);
   const record = AuditRecord.parse({ ...unsigned, hash: link(unsigned.previousHash, text) });
   await transaction.$executeRawUnsafe(
     `INSERT INTO "${schema}"."audit" ("sequence", "at", "record", "previous_hash", "hash") VALUES ($1, $2::timestamptz, $3, $4, $5)`,
-    record.sequence, record.at, text, record.previousHash, record.hash,
+    record.sequence,
+    record.at,
+    text,
+    record.previousHash,
+    record.hash,
   );
-  return addToOutbox(transaction, owner, [eventMessage(auditEvent(owner), record, { keys: {}, id: record.hash, time: new Date(record.at) })]);
+  return addToOutbox(transaction, owner, [
+    eventMessage(auditEvent(owner), record, { keys: {}, id: record.hash, time: new Date(record.at) }),
+  ]);
 }
 
 /** What a walk along an owner's chain found. */
-export type AuditVerdict = { readonly isIntact: true; readonly records: number } | { readonly isIntact: false; readonly brokenAt: number; readonly problem: string };
+export type AuditVerdict =
+  { readonly isIntact: true; readonly records: number } | { readonly isIntact: false; readonly brokenAt: number; readonly problem: string };
 
 const PAGE = 500;
 
@@ -34,7 +49,7 @@ const PAGE = 500;
 export async function verifyAudit(database: RawSql, owner: string): Promise<AuditVerdict> {
   const schema = schemaOf(owner);
   let previous: { sequence: number; hash: string } | undefined;
-  for (let records = 0; ; ) {
+  for (let records = 0; ;) {
     const page = await database.$queryRawUnsafe<{ sequence: bigint; record: string; previous_hash: string; hash: string }[]>(
       `SELECT "sequence", "record", "previous_hash", "hash" FROM "${schema}"."audit" WHERE "sequence" > $1 ORDER BY "sequence" LIMIT ${PAGE}`,
       previous?.sequence ?? 0,
@@ -50,7 +65,10 @@ export async function verifyAudit(database: RawSql, owner: string): Promise<Audi
   }
 }
 
-function problemOf(row: { sequence: number; record: string; previous_hash: string; hash: string }, previous: { sequence: number; hash: string } | undefined): string | undefined {
+function problemOf(
+  row: { sequence: number; record: string; previous_hash: string; hash: string },
+  previous: { sequence: number; hash: string } | undefined,
+): string | undefined {
   if (previous !== undefined && row.sequence !== previous.sequence + 1) return `record ${previous.sequence + 1} is missing`;
   if (previous !== undefined && row.previous_hash !== previous.hash) return 'it does not follow the record before it';
   return link(row.previous_hash, row.record) === row.hash ? undefined : 'its content is not what was hashed';

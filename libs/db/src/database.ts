@@ -17,7 +17,9 @@ export class Database {
   readonly providers: readonly { readonly provide: symbol | typeof OutboxRelay; readonly useValue: unknown }[];
 
   constructor(options: DatabaseOptions) {
-    this.client = new PrismaClient({ adapter: new PrismaPg({ connectionString: options.url, max: options.poolSize ?? 10, application_name: options.owner }) });
+    this.client = new PrismaClient({
+      adapter: new PrismaPg({ connectionString: options.url, max: options.poolSize ?? 10, application_name: options.owner }),
+    });
     this.outbox = new OutboxRelay(options);
     this.providers = [
       { provide: DB, useValue: this.client },

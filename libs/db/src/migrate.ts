@@ -35,7 +35,10 @@ export async function migrate(databaseUrl: string, folder: string): Promise<stri
 
 async function readMigrations(folder: string): Promise<Migration[]> {
   const entries = await readdir(folder, { withFileTypes: true });
-  const names = entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name).sort();
+  const names = entries
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => entry.name)
+    .sort();
   return Promise.all(
     names.map(async (name) => {
       const sql = await readFile(join(folder, name, 'migration.sql'), 'utf8');
@@ -52,7 +55,8 @@ async function missingFrom(client: pg.Client, migrations: readonly Migration[]):
   return migrations.filter(({ name, checksum }) => {
     const row = applied.get(name);
     if (row === undefined) return true;
-    if (row.finished_at === null) throw new Error(`migration ${name} failed half-way earlier: resolve it by hand, then mark it with \`prisma migrate resolve\``);
+    if (row.finished_at === null)
+      throw new Error(`migration ${name} failed half-way earlier: resolve it by hand, then mark it with \`prisma migrate resolve\``);
     if (row.checksum !== checksum) throw new Error(`migration ${name} was edited after it was applied: restore it and write a new one`);
     return false;
   });
@@ -62,10 +66,15 @@ async function apply(client: pg.Client, migration: Migration): Promise<void> {
   await client.query('BEGIN');
   try {
     await client.query(migration.sql);
-    await client.query('INSERT INTO "_prisma_migrations" ("id", "checksum", "migration_name", "finished_at", "applied_steps_count") VALUES ($1, $2, $3, now(), 1)', [randomUUID(), migration.checksum, migration.name]);
+    await client.query(
+      'INSERT INTO "_prisma_migrations" ("id", "checksum", "migration_name", "finished_at", "applied_steps_count") VALUES ($1, $2, $3, now(), 1)',
+      [randomUUID(), migration.checksum, migration.name],
+    );
     await client.query('COMMIT');
   } catch (cause) {
     await client.query('ROLLBACK');
-    throw new Error(`migration ${migration.name} failed and was undone: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    throw new Error(`migration ${migration.name} failed and was undone: ${cause instanceof Error ? cause.message : String(cause)}`, {
+      cause,
+    });
   }
 }

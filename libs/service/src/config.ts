@@ -5,7 +5,10 @@ export const ServiceConfig = z.object({
   NATS_URL: z.string().min(1).default('nats://127.0.0.1:4222'),
   /** Path of a NATS credentials file. */
   NATS_CREDS: z.string().min(1).optional(),
-  DATABASE_URL: z.string().regex(/^postgres(ql)?:\/\//, 'a postgresql:// URL').optional(),
+  DATABASE_URL: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//, 'a postgresql:// URL')
+    .optional(),
   OPS_PORT: z.coerce.number().int().min(0).max(65_535).default(0),
   AMBIT_LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
   /** `1`: ends when its standard input does, so that no child outlives the process that started it. */
@@ -19,7 +22,10 @@ export class BadConfiguration extends Error {
 }
 
 /** Parses the environment once. An empty variable counts as absent. */
-export function readConfig<S extends z.ZodType>(schema: S, environment: Readonly<Record<string, string | undefined>>): Readonly<z.output<S>> {
+export function readConfig<S extends z.ZodType>(
+  schema: S,
+  environment: Readonly<Record<string, string | undefined>>,
+): Readonly<z.output<S>> {
   const present = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''));
   const parsed = schema.safeParse(present);
   if (parsed.success) return Object.freeze(parsed.data);

@@ -5,5 +5,13 @@ export { startOpsServer, type OpsServer } from './ops-server.js';
 export { Readiness, type ReadinessCheck, type Report } from './readiness.js';
 export { redact } from './redact.js';
 export { runService } from './run-service.js';
-export { CONFIG, LOG, type DatabaseContext, type HttpOptions, type Logger, type ServiceDatabase, type ServiceOptions } from './service-options.js';
+export {
+  CONFIG,
+  LOG,
+  type DatabaseContext,
+  type HttpOptions,
+  type Logger,
+  type ServiceDatabase,
+  type ServiceOptions,
+} from './service-options.js';
 export { startService, type RunningService, type StartOptions } from './start-service.js';

@@ -22,7 +22,13 @@ export class Metrics {
   constructor(service: string) {
     this.#registry.setDefaultLabels({ service });
     collectDefaultMetrics({ register: this.#registry });
-    this.#answers = new Histogram({ name: 'ambit_answer_seconds', help: 'Answers by contract and outcome', labelNames: ['contract', 'code'], buckets: SECONDS, registers: [this.#registry] });
+    this.#answers = new Histogram({
+      name: 'ambit_answer_seconds',
+      help: 'Answers by contract and outcome',
+      labelNames: ['contract', 'code'],
+      buckets: SECONDS,
+      registers: [this.#registry],
+    });
   }
 
   counter<const L extends string>(def: MetricDef<L>): Counter<L> {

@@ -33,7 +33,9 @@ export class Readiness {
   }
 
   async #run(): Promise<Report> {
-    const results = await Promise.all([...this.#checks].map(async ([name, check]): Promise<[string, 'ok' | 'away']> => [name, (await passes(check)) ? 'ok' : 'away']));
+    const results = await Promise.all(
+      [...this.#checks].map(async ([name, check]): Promise<[string, 'ok' | 'away']> => [name, (await passes(check)) ? 'ok' : 'away']),
+    );
     return { ready: results.every(([, state]) => state === 'ok'), checks: Object.fromEntries(results) };
   }
 }
@@ -41,5 +43,11 @@ export class Readiness {
 async function passes(check: ReadinessCheck): Promise<boolean> {
   const signal = AbortSignal.timeout(CHECK_MS);
   const late = new Promise<false>((resolve) => signal.addEventListener('abort', () => resolve(false), { once: true }));
-  return Promise.race([check(signal).then(() => true, () => false), late]);
+  return Promise.race([
+    check(signal).then(
+      () => true,
+      () => false,
+    ),
+    late,
+  ]);
 }

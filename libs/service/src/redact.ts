@@ -7,5 +7,10 @@ export function redact(value: unknown, depth = 0): unknown {
   if (typeof value !== 'object' || value === null || value instanceof Error || value instanceof Date) return value;
   if (depth >= MAX_DEPTH) return '[deeper]';
   if (Array.isArray(value)) return value.map((item) => redact(item, depth + 1));
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, SECRET.test(name) && member !== undefined && member !== null ? '[redacted]' : redact(member, depth + 1)]));
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [
+      name,
+      SECRET.test(name) && member !== undefined && member !== null ? '[redacted]' : redact(member, depth + 1),
+    ]),
+  );
 }

@@ -1,4 +1,14 @@
-import { Bus, BusServer, connectBus, isRefusedByStream, Responder, RethrowFilter, verifyStreams, Workers, type StorageDecl } from '@ambit/bus';
+import {
+  Bus,
+  BusServer,
+  connectBus,
+  isRefusedByStream,
+  Responder,
+  RethrowFilter,
+  verifyStreams,
+  Workers,
+  type StorageDecl,
+} from '@ambit/bus';
 import { buckets, objectStores, services, streams, type ServiceName, type ServiceUse } from '@ambit/contracts';
 import type { DynamicModule, INestApplicationContext, Provider, Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
@@ -27,7 +37,11 @@ export interface RunningService {
 }
 
 /** Starts a service in this process: configuration, log, health, bus, database, then the module. Undoes what it did when a step fails. */
-export async function startService<S extends z.ZodObject>(name: ServiceName, module: Type, options: StartOptions<S>): Promise<RunningService> {
+export async function startService<S extends z.ZodObject>(
+  name: ServiceName,
+  module: Type,
+  options: StartOptions<S>,
+): Promise<RunningService> {
   const base = readConfig(ServiceConfig, options.environment);
   const config = options.config === undefined ? {} : readConfig(options.config, options.environment);
   const log = createLogger({ name, level: base.AMBIT_LOG_LEVEL, destination: options.logTo });
@@ -54,11 +68,27 @@ export async function startService<S extends z.ZodObject>(name: ServiceName, mod
     if (database !== undefined) {
       closers.push(() => database.close());
       readiness.add('postgres', () => database.ping());
-      metrics.gauge({ name: 'ambit_outbox_rows', help: 'Messages that wait in the outbox', read: async () => (await database.outbox.lag())?.rows });
-      metrics.gauge({ name: 'ambit_outbox_oldest_seconds', help: 'Age of the oldest message in the outbox', read: async () => oldestSeconds(await database.outbox.lag()) });
+      metrics.gauge({
+        name: 'ambit_outbox_rows',
+        help: 'Messages that wait in the outbox',
+        read: async () => (await database.outbox.lag())?.rows,
+      });
+      metrics.gauge({
+        name: 'ambit_outbox_oldest_seconds',
+        help: 'Age of the oldest message in the outbox',
+        read: async () => oldestSeconds(await database.outbox.lag()),
+      });
     }
 
-    const server = new BusServer({ connection, name, version: VERSION, use, log, dynamic: options.dynamic, onAnswered: (contract, elapsedMs, code) => metrics.answered(contract, elapsedMs, code) });
+    const server = new BusServer({
+      connection,
+      name,
+      version: VERSION,
+      use,
+      log,
+      dynamic: options.dynamic,
+      onAnswered: (contract, elapsedMs, code) => metrics.answered(contract, elapsedMs, code),
+    });
     const root = rootModule(module, [
       { provide: CONFIG, useValue: config },
       { provide: LOG, useValue: log },
@@ -70,7 +100,14 @@ export async function startService<S extends z.ZodObject>(name: ServiceName, mod
       ...(database?.providers ?? []),
     ]);
     // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- without a schema there is nothing that `port` could read
-    const app = await startNest(root, server, { log, closers, http: options.http === undefined ? undefined : { port: options.http.port(config as Readonly<z.output<S>>), configure: options.http.configure } });
+    const app = await startNest(root, server, {
+      log,
+      closers,
+      http:
+        options.http === undefined
+          ? undefined
+          : { port: options.http.port(config as Readonly<z.output<S>>), configure: options.http.configure },
+    });
     database?.start();
     closers.push(async () => readiness.open(false));
     readiness.open(true);
@@ -96,7 +133,16 @@ function rootModule(module: Type, providers: Provider[]): DynamicModule {
 interface NestContext {
   readonly log: Logger;
   readonly closers: (() => Promise<void>)[];
-  readonly http: { readonly port: number; readonly configure: ServiceOptions['http'] extends infer H ? (H extends { readonly configure?: infer F } ? F | undefined : never) : never } | undefined;
+  readonly http:
+    | {
+        readonly port: number;
+        readonly configure: ServiceOptions['http'] extends infer H
+          ? H extends { readonly configure?: infer F }
+            ? F | undefined
+            : never
+          : never;
+      }
+    | undefined;
 }
 
 async function startNest(root: DynamicModule, server: BusServer, context: NestContext): Promise<INestApplicationContext> {
@@ -118,16 +164,29 @@ async function startNest(root: DynamicModule, server: BusServer, context: NestCo
   return app;
 }
 
-function openDatabase<S extends z.ZodObject>(owner: string, base: ServiceConfig, context: { options: ServiceOptions<S>; bus: Bus; log: Logger }): ServiceDatabase | undefined {
+function openDatabase<S extends z.ZodObject>(
+  owner: string,
+  base: ServiceConfig,
+  context: { options: ServiceOptions<S>; bus: Bus; log: Logger },
+): ServiceDatabase | undefined {
   const { options, bus, log } = context;
   if (options.database === undefined) return undefined;
-  if (base.DATABASE_URL === undefined) throw new BadConfiguration(`The configuration is wrong; set these environment variables:\n- DATABASE_URL: ${owner} keeps its state in Postgres; a postgresql:// URL`);
+  if (base.DATABASE_URL === undefined)
+    throw new BadConfiguration(
+      `The configuration is wrong; set these environment variables:\n- DATABASE_URL: ${owner} keeps its state in Postgres; a postgresql:// URL`,
+    );
   return options.database({ url: base.DATABASE_URL, owner, log, publish: (message) => bus.store(message), isRefusal: isRefusedByStream });
 }
 
 /** The declarations of what a service reads, writes, consumes, emits or hands out. */
 function storesOf(use: ServiceUse): StorageDecl[] {
-  const names = new Set([...use.stores.reads, ...Object.keys(use.stores.writes), ...use.stores.consumes, ...use.works.map(({ stream }) => stream), ...use.enqueues.map(({ stream }) => stream)]);
+  const names = new Set([
+    ...use.stores.reads,
+    ...Object.keys(use.stores.writes),
+    ...use.stores.consumes,
+    ...use.works.map(({ stream }) => stream),
+    ...use.enqueues.map(({ stream }) => stream),
+  ]);
   if (use.emits.length + use.hears.length > 0) names.add(streams.events.name);
   if (use.stores.journal.length > 0) names.add(streams.journal.name);
   const all: readonly StorageDecl[] = [...Object.values(streams), ...Object.values(buckets), ...Object.values(objectStores)];

@@ -24,7 +24,11 @@ export async function collect<C extends EventContract | SignalContract>(connecti
     callback: (error, message) => {
       if (error !== null) return;
       const headers = Object.fromEntries([...(message.headers ?? [])].map(([name, values]) => [name, values[0] ?? '']));
-      all.push({ payload: contract.payload.parse(message.json()) as z.output<C['payload']>, keys: keysOf<C['subject']>(contract, message.subject), headers });
+      all.push({
+        payload: contract.payload.parse(message.json()) as z.output<C['payload']>,
+        keys: keysOf<C['subject']>(contract, message.subject),
+        headers,
+      });
       for (const watch of [...watchers]) watch();
     },
   });

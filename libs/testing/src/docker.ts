@@ -19,7 +19,9 @@ export async function useContainers(image: string): Promise<boolean> {
 
 function answers(path: string): Promise<boolean> {
   const host = process.env['DOCKER_HOST'] ?? 'unix:///var/run/docker.sock';
-  const target = host.startsWith('unix://') ? { socketPath: host.slice('unix://'.length) } : { host: new URL(host).hostname, port: new URL(host).port };
+  const target = host.startsWith('unix://')
+    ? { socketPath: host.slice('unix://'.length) }
+    : { host: new URL(host).hostname, port: new URL(host).port };
   return new Promise((resolve) => {
     const asked = request({ ...target, path, timeout: 1_000 }, (response) => {
       response.resume();

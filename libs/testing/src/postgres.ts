@@ -35,7 +35,10 @@ async function fromTemplate(serverUrl: string): Promise<TestPostgres> {
     await migrate(database(serverUrl, TEMPLATE), migrationsFolder());
     await client.query(`CREATE DATABASE ${name} TEMPLATE ${TEMPLATE}`);
   });
-  return { url: database(serverUrl, name), stop: () => withClient(serverUrl, async (client) => void (await client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`))) };
+  return {
+    url: database(serverUrl, name),
+    stop: () => withClient(serverUrl, async (client) => void (await client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`))),
+  };
 }
 
 async function withClient(url: string, use: (client: pg.Client) => Promise<void>): Promise<void> {
@@ -61,5 +64,8 @@ async function postgresContainer(): Promise<{ readonly url: string; stop(): Prom
     .withEnvironment({ POSTGRES_USER: 'ambit', POSTGRES_PASSWORD: 'ambit', POSTGRES_DB: 'ambit' })
     .withWaitStrategy(Wait.forLogMessage(/database system is ready to accept connections/, 2))
     .start();
-  return { url: `postgres://ambit:ambit@${container.getHost()}:${container.getMappedPort(5432)}/ambit`, stop: async () => void (await container.stop()) };
+  return {
+    url: `postgres://ambit:ambit@${container.getHost()}:${container.getMappedPort(5432)}/ambit`,
+    stop: async () => void (await container.stop()),
+  };
 }

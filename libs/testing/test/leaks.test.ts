@@ -34,7 +34,8 @@ it('finds a planted secret in events, behind many others, and in a bucket', asyn
   const told = canary('told');
   const kept = canary('kept');
   const stream = jetstream(nats.connection);
-  const event = (operationId: string, text: string): Promise<unknown> => stream.publish(subject(toolGateway.callParked, { operationId }), text);
+  const event = (operationId: string, text: string): Promise<unknown> =>
+    stream.publish(subject(toolGateway.callParked, { operationId }), text);
   for (let index = 0; index < 600; index++) await event(`${index}`, 'nothing');
   await event('last', told);
   const bucket = await new Kvm(nats.connection).open('ambit_mappings');

@@ -44,7 +44,10 @@ function stored<C extends EventContract | JobContract>(contract: C, payload: Pay
   return {
     subject: subject<C['subject']>(contract, options.keys),
     payload: JSON.stringify(contract.payload.parse(payload)),
-    headers: { 'content-type': 'application/json', ...(options.traceparent === undefined ? {} : { [HEADER.traceparent]: options.traceparent }) },
+    headers: {
+      'content-type': 'application/json',
+      ...(options.traceparent === undefined ? {} : { [HEADER.traceparent]: options.traceparent }),
+    },
     messageId: options.id,
   };
 }
