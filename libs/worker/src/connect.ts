@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { pattern, RunJob, sessionService, streams, toToken } from '@ambit/contracts';
+import { pattern, runConsumer, RunJob, sessionService, streams } from '@ambit/contracts';
 import { AckPolicy, jetstream, type Consumer, type ConsumerInfo, type JsMsg } from '@nats-io/jetstream';
 import { connect as connectNats, type NatsConnection } from '@nats-io/transport-node';
 import { attempt, type Handler } from './attempt.js';
@@ -150,7 +150,7 @@ export class AmbitWorker {
 
   /** Bound by name: a worker's credentials do not let it ask for consumer info. */
   private consumer(agentId: string, pool: string): Consumer {
-    const name = `${toToken(agentId)}_${toToken(pool)}`;
+    const name = runConsumer(agentId, pool);
     const config = {
       durable_name: name,
       ack_policy: AckPolicy.Explicit,
