@@ -1,0 +1,74 @@
+import { SkillName, type SkillFacts } from '@ambit/contracts';
+import type { z } from 'zod';
+
+export type Facts = z.output<typeof SkillFacts>;
+/** The strict verdict is in `warnings`; a skill that cannot be used at all has a reason instead of facts. */
+export type SkillVerdict = { readonly facts: Facts; readonly warnings: readonly string[] } | { readonly invalid: string };
+
+/** Fields of the Agent Skills specification, and those that hosts added and we honour. */
+const KNOWN = new Set([
+  'name', 'description', 'license', 'compatibility', 'metadata', 'allowed-tools', 'allowedTools', 'platforms', 'version', 'argument-hint', 'arguments', 'when_to_use', 'disable-model-invocation', 'user-invocable',
+]);
+const DESCRIPTION_MAX = 1_024;
+
+/** Cuts the YAML frontmatter from a SKILL.md; a byte order mark and CRLF are borne. */
+export function splitFrontmatter(text: string): { readonly yaml: string; readonly body: string } | { readonly invalid: string } {
+  const source = text.replace(/^\uFEFF/, '').replaceAll('\r\n', '\n');
+  if (!source.startsWith('---\n')) return { invalid: 'SKILL.md must begin with a frontmatter block between two --- lines' };
+  const end = source.indexOf('\n---', 3);
+  const after = source.charAt(end + 4);
+  if (end < 0 || (after !== '\n' && after !== '')) return { invalid: 'the frontmatter of SKILL.md has no closing --- line' };
+  return { yaml: source.slice(4, end + 1), body: source.slice(end + 5) };
+}
+
+/** Judges parsed frontmatter: strict in its warnings, lenient in what it still loads. `folder` is the skill's folder name, where it has one. */
+export function judgeSkill(frontmatter: unknown, folder: string | null): SkillVerdict {
+  if (typeof frontmatter !== 'object' || frontmatter === null || Array.isArray(frontmatter)) return { invalid: 'the frontmatter must be a map of fields' };
+  const fields: Readonly<Record<string, unknown>> = { ...frontmatter };
+  const warnings = Object.keys(fields).filter((key) => !KNOWN.has(key)).map((key) => `unknown field "${key}" is kept and ignored`);
+  const { name, description } = fields;
+  if (typeof name !== 'string') return { invalid: 'the field "name" is missing' };
+  if (!SkillName.safeParse(name).success) return { invalid: `the name "${name.slice(0, 80)}" must be lower-case letters, digits and single hyphens, at most 64` };
+  if (typeof description !== 'string' || description.trim() === '') return { invalid: 'the field "description" is missing or empty' };
+  if (description.length > DESCRIPTION_MAX) warnings.push(`the description has ${description.length} characters; ${DESCRIPTION_MAX} are kept`);
+  if (folder !== null && folder !== name) warnings.push(`the folder is called "${folder}", the skill "${name}"`);
+  const tools = allowedTools(fields);
+  if ('invalid' in tools) return tools;
+  const platforms = list(fields.platforms);
+  if (fields.platforms !== undefined && platforms === null) warnings.push('"platforms" must be a list of names; it is ignored');
+  return {
+    facts: {
+      name,
+      description: description.slice(0, DESCRIPTION_MAX),
+      allowedTools: tools.names,
+      platforms,
+      disableModelInvocation: fields['disable-model-invocation'] === true,
+      userInvocable: fields['user-invocable'] !== false,
+      metadata: isMap(fields.metadata) ? { ...fields.metadata } : {},
+    },
+    warnings,
+  };
+}
+
+/** Both spellings are read; two that differ leave no way to tell what was meant. */
+function allowedTools(fields: Readonly<Record<string, unknown>>): { readonly names: string[] | null } | { readonly invalid: string } {
+  const spellings = [fields['allowed-tools'], fields.allowedTools].filter((value) => value !== undefined && value !== null);
+  const read = spellings.map((value) => (typeof value === 'string' ? splitTools(value) : list(value)));
+  if (read.some((names) => names === null)) return { invalid: '"allowed-tools" must be a string of names or a list' };
+  const [first, second] = read;
+  if (first && second && JSON.stringify([...first].sort()) !== JSON.stringify([...second].sort())) return { invalid: '"allowed-tools" and "allowedTools" say different things' };
+  return { names: first ?? null };
+}
+
+/** Names apart by spaces or commas, but not inside brackets: `Bash(git:*) Read`. */
+function splitTools(text: string): string[] {
+  return [...text.matchAll(/[^\s,()]+(?:\([^)]*\))?/g)].map(([name]) => name).slice(0, 200);
+}
+
+function list(value: unknown): string[] | null {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string') ? value.slice(0, 200) : null;
+}
+
+function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
