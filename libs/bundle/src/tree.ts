@@ -38,9 +38,3 @@ export function treeDigest(files: readonly FileEntry[]): string {
   return sha256Hex(canonicalJson(sorted.map(({ path, mode, bytes, digest }) => ({ path, mode, bytes, digest }))));
 }
 
-/** A zip of a folder has the folder's name before every path; the skill begins where SKILL.md stands. */
-export function rootOfSkill(paths: readonly string[]): string | undefined {
-  const manifests = paths.filter((path) => path === 'SKILL.md' || path.endsWith('/SKILL.md'));
-  const shortest = manifests.sort((left, right) => left.split('/').length - right.split('/').length)[0];
-  return shortest?.slice(0, -'SKILL.md'.length);
-}

@@ -1,0 +1,47 @@
+import { fault, skillStore, type Parsed, type Returns } from '@ambit/contracts';
+import { Injectable } from '@nestjs/common';
+import { SkillBlobs } from './blobs.js';
+import { SkillRepository, type Version } from './skill.repository.js';
+
+/** Serves a skill's files by range. A name that is switched off or gone is not readable, whatever digest a snapshot pins. */
+@Injectable()
+export class ContentService {
+  constructor(
+    private readonly blobs: SkillBlobs,
+    private readonly repository: SkillRepository,
+  ) {}
+
+  async read(request: Parsed<typeof skillStore.readSkill>): Promise<Returns<typeof skillStore.readSkill>> {
+    const version = await this.versionOf(request);
+    const file = version.tree.find((entry) => entry.path === request.path);
+    const bytes = file === undefined ? undefined : await this.blobs.read(file.digest);
+    if (bytes === undefined) throw fault(skillStore.readSkill, 'FILE_NOT_FOUND');
+    const end = Math.min(bytes.byteLength, request.offset + request.length);
+    const part = bytes.subarray(request.offset, end);
+    const text = request.offset === 0 && end === bytes.byteLength ? asText(part) : undefined;
+    return {
+      ...(text === undefined ? { data: part.toString('base64') } : { text }),
+      bytes: bytes.byteLength, next: end < bytes.byteLength ? end : null, files: version.tree.map((entry) => entry.path),
+    };
+  }
+
+  private async versionOf({ agentId, name, digest }: Parsed<typeof skillStore.readSkill>): Promise<Version> {
+    const own = await this.repository.find(agentId, name);
+    if (own !== undefined) {
+      const version = digest === undefined || digest === own.version.digest ? own.version : await this.repository.version(digest);
+      if (own.entry.enabled && version?.facts?.name === name) return version;
+      throw fault(skillStore.readSkill, 'SKILL_NOT_FOUND');
+    }
+    const contributed = (await this.repository.contributions(null, null)).find(({ version }) => version.facts?.name === name && (digest === undefined || digest === version.digest));
+    if (contributed === undefined) throw fault(skillStore.readSkill, 'SKILL_NOT_FOUND');
+    return contributed.version;
+  }
+}
+
+function asText(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,36 @@
+import { parseDocument } from 'yaml';
+import { judgeSkill, splitFrontmatter, type SkillVerdict } from './domain/skill-file.js';
+
+/** A SKILL.md over this many bytes is refused. */
+export const SKILL_FILE_BYTES = 5 * 1024 * 1024;
+
+/** Reads a SKILL.md: no anchors or aliases, no repeated keys; a value with an unquoted colon is tried again in quotes. */
+export function readSkillFile(bytes: Uint8Array, folder: string | null): SkillVerdict {
+  if (bytes.byteLength > SKILL_FILE_BYTES) return { invalid: `SKILL.md has ${bytes.byteLength} bytes; at most ${SKILL_FILE_BYTES} are taken` };
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return { invalid: 'SKILL.md must be UTF-8 text' };
+  }
+  const parts = splitFrontmatter(text);
+  if ('invalid' in parts) return parts;
+  const parsed = parseYaml(parts.yaml) ?? parseYaml(quoteColons(parts.yaml));
+  if (parsed === undefined) return { invalid: 'the frontmatter of SKILL.md is not plain YAML: no aliases, no repeated keys, text with a colon in quotes' };
+  return judgeSkill(parsed.value, folder);
+}
+
+function parseYaml(yaml: string): { readonly value: unknown } | undefined {
+  const document = parseDocument(yaml, { uniqueKeys: true, strict: true, merge: false, version: '1.2' });
+  if (document.errors.length > 0) return undefined;
+  try {
+    return { value: JSON.parse(JSON.stringify(document.toJS({ maxAliasCount: 0 }))) as unknown };
+  } catch {
+    return undefined;
+  }
+}
+
+/** `description: Use when: x` is common and no YAML; the value gets quotes. */
+function quoteColons(yaml: string): string {
+  return yaml.replace(/^([A-Za-z_-]+): (?!["'[{|>])(.*: .*)$/gm, (_line, key: string, value: string) => `${key}: ${JSON.stringify(value)}`);
+}

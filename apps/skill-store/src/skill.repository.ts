@@ -1,0 +1,134 @@
+import type { FileEntry, Skill } from '@ambit/contracts';
+import { eventMessage, FileEntry as FileEntrySchema, SkillFacts, skillStore } from '@ambit/contracts';
+import { addToOutbox, appendAudit, DB, type AuditEntry, type Prisma, type SkillDb } from '@ambit/db';
+import { Inject, Injectable } from '@nestjs/common';
+import { z } from 'zod';
+
+const OWNER = 'skill-store';
+/** The epoch of all plugins' contributions. */
+export const CONTRIBUTIONS = '*';
+
+export interface Version {
+  readonly digest: string;
+  readonly tree: readonly FileEntry[];
+  readonly facts: z.output<typeof SkillFacts> | null;
+  readonly valid: boolean;
+  readonly warnings: readonly string[];
+}
+export type Entry = Prisma.SkillEntryGetPayload<object>;
+export interface EntryWithVersion {
+  readonly entry: Entry;
+  readonly version: Version;
+}
+export interface Change {
+  readonly at: Date;
+  readonly agentId: string;
+  readonly reason: z.input<typeof skillStore.skillChanged.payload>['reason'];
+  readonly names: readonly string[];
+  readonly audit: Omit<AuditEntry, 'at'>;
+}
+type Transaction = Prisma.TransactionClient;
+
+const Tree = z.array(FileEntrySchema);
+const Warnings = z.array(z.string());
+const readVersion = (row: Prisma.SkillVersionGetPayload<object>): Version => ({
+  digest: row.digest,
+  tree: Tree.parse(row.tree),
+  facts: row.facts === null ? null : SkillFacts.parse(row.facts),
+  valid: row.valid,
+  warnings: Warnings.parse(row.warnings),
+});
+
+/** Where skills stand: immutable versions, one pointer an (agent, name), contributions, epochs. */
+@Injectable()
+export class SkillRepository {
+  constructor(@Inject(DB) private readonly db: SkillDb) {}
+
+  async saveVersion(version: Version): Promise<void> {
+    const { digest, tree, facts, valid, warnings } = version;
+    const data = { digest, tree: tree as unknown as Prisma.InputJsonValue, valid, warnings: [...warnings], files: tree.length, bytes: tree.reduce((sum, file) => sum + file.bytes, 0) };
+    await this.db.skillVersion.upsert({ where: { digest }, create: { ...data, ...(facts === null ? {} : { facts: facts as unknown as Prisma.InputJsonValue }) }, update: {} });
+  }
+
+  async version(digest: string): Promise<Version | undefined> {
+    const row = await this.db.skillVersion.findUnique({ where: { digest } });
+    return row === null ? undefined : readVersion(row);
+  }
+
+  async find(agentId: string, name: string): Promise<EntryWithVersion | undefined> {
+    const entry = await this.db.skillEntry.findUnique({ where: { agentId_name: { agentId, name } } });
+    const version = entry === null ? undefined : await this.version(entry.digest);
+    return entry === null || version === undefined ? undefined : { entry, version };
+  }
+
+  /** Entries in order of (agent, name), after `after`, with their versions. */
+  async list(where: { readonly agentId?: string; readonly projectId?: string; readonly set?: string }, page: { readonly after?: { readonly agentId: string; readonly name: string }; readonly limit: number }): Promise<EntryWithVersion[]> {
+    const entries = await this.db.skillEntry.findMany({
+      where, orderBy: [{ agentId: 'asc' }, { name: 'asc' }], take: page.limit,
+      ...(page.after === undefined ? {} : { cursor: { agentId_name: page.after }, skip: 1 }),
+    });
+    const versions = await this.versions(entries.map((entry) => entry.digest));
+    return entries.flatMap((entry) => {
+      const version = versions.get(entry.digest);
+      return version === undefined ? [] : [{ entry, version }];
+    });
+  }
+
+  async contributions(projectId: string | null, owners: readonly string[] | null): Promise<{ readonly owner: Skill['owner']; readonly projectId: string; readonly version: Version }[]> {
+    const rows = await this.db.skillContribution.findMany({ where: { ...(projectId === null ? {} : { projectId }), ...(owners === null ? {} : { owner: { in: [...owners] } }) }, orderBy: { name: 'asc' } });
+    const versions = await this.versions(rows.map((row) => row.digest));
+    return rows.flatMap((row) => {
+      const version = versions.get(row.digest);
+      return version === undefined ? [] : [{ owner: row.owner, projectId: row.projectId, version }];
+    });
+  }
+
+  /** The later of the agent's epoch and that of contributions. */
+  async epoch(agentId: string): Promise<number> {
+    const rows = await this.db.skillEpoch.findMany({ where: { scope: { in: [agentId, CONTRIBUTIONS] } } });
+    return rows.reduce((latest, row) => Math.max(latest, Number(row.epoch)), 0);
+  }
+
+  /** Decides on the locked entry, writes what was decided, and tells it: pointer, epoch, event and audit in one transaction. */
+  async change(change: Change, decide: (entry: Entry | null) => Prisma.SkillEntryUncheckedCreateInput | 'delete'): Promise<void> {
+    const [name] = change.names;
+    if (name === undefined) return;
+    await this.db.$transaction(async (transaction) => {
+      await transaction.$queryRawUnsafe(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))::text`, `skill.${change.agentId}.${name}`);
+      const key = { agentId_name: { agentId: change.agentId, name } };
+      const decided = decide(await transaction.skillEntry.findUnique({ where: key }));
+      if (decided === 'delete') await transaction.skillEntry.deleteMany({ where: key.agentId_name });
+      else await transaction.skillEntry.upsert({ where: key, create: decided, update: decided });
+      await this.tell(transaction, change);
+    });
+  }
+
+  /** Replaces everything an owner contributes; `[]` withdraws it. Answers how many there were. */
+  async replaceContributions(change: Change & { readonly owner: string }, rows: readonly Prisma.SkillContributionUncheckedCreateInput[]): Promise<number> {
+    return this.db.$transaction(async (transaction) => {
+      const { count } = await transaction.skillContribution.deleteMany({ where: { owner: change.owner } });
+      if (rows.length > 0) await transaction.skillContribution.createMany({ data: [...rows] });
+      if (count > 0 || rows.length > 0) await this.tell(transaction, { ...change, agentId: CONTRIBUTIONS });
+      return count;
+    });
+  }
+
+  private async tell(transaction: Transaction, change: Change): Promise<void> {
+    const now = change.at.getTime();
+    const [row] = await transaction.$queryRawUnsafe<{ epoch: bigint }[]>(
+      `INSERT INTO "skill_store"."epoch" ("scope", "epoch") VALUES ($1, $2) ON CONFLICT ("scope") DO UPDATE SET "epoch" = GREATEST("epoch"."epoch" + 1, $2) RETURNING "epoch"`,
+      change.agentId, now,
+    );
+    const epoch = Number(row?.epoch ?? now);
+    const at = change.at.toISOString();
+    const agentId = change.agentId === CONTRIBUTIONS ? 'all' : change.agentId;
+    const told = eventMessage(skillStore.skillChanged, { agentId, epoch, reason: change.reason, names: [...change.names], at }, { keys: { agentId }, id: `skill.${change.agentId}.${epoch}`, time: change.at });
+    await addToOutbox(transaction, OWNER, [told]);
+    await appendAudit(transaction, OWNER, { ...change.audit, at });
+  }
+
+  private async versions(digests: readonly string[]): Promise<Map<string, Version>> {
+    const rows = await this.db.skillVersion.findMany({ where: { digest: { in: [...new Set(digests)] } } });
+    return new Map(rows.map((row) => [row.digest, readVersion(row)]));
+  }
+}
