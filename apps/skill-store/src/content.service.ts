@@ -21,7 +21,9 @@ export class ContentService {
     const text = request.offset === 0 && end === bytes.byteLength ? asText(part) : undefined;
     return {
       ...(text === undefined ? { data: part.toString('base64') } : { text }),
-      bytes: bytes.byteLength, next: end < bytes.byteLength ? end : null, files: version.tree.map((entry) => entry.path),
+      bytes: bytes.byteLength,
+      next: end < bytes.byteLength ? end : null,
+      files: version.tree.map((entry) => entry.path),
     };
   }
 
@@ -32,7 +34,9 @@ export class ContentService {
       if (own.entry.enabled && version?.facts?.name === name) return version;
       throw fault(skillStore.readSkill, 'SKILL_NOT_FOUND');
     }
-    const contributed = (await this.repository.contributions(null, null)).find(({ version }) => version.facts?.name === name && (digest === undefined || digest === version.digest));
+    const contributed = (await this.repository.contributions(null, null)).find(
+      ({ version }) => version.facts?.name === name && (digest === undefined || digest === version.digest),
+    );
     if (contributed === undefined) throw fault(skillStore.readSkill, 'SKILL_NOT_FOUND');
     return contributed.version;
   }

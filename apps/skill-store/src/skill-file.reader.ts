@@ -6,7 +6,8 @@ export const SKILL_FILE_BYTES = 5 * 1024 * 1024;
 
 /** Reads a SKILL.md: no anchors or aliases, no repeated keys; a value with an unquoted colon is tried again in quotes. */
 export function readSkillFile(bytes: Uint8Array, folder: string | null): SkillVerdict {
-  if (bytes.byteLength > SKILL_FILE_BYTES) return { invalid: `SKILL.md has ${bytes.byteLength} bytes; at most ${SKILL_FILE_BYTES} are taken` };
+  if (bytes.byteLength > SKILL_FILE_BYTES)
+    return { invalid: `SKILL.md has ${bytes.byteLength} bytes; at most ${SKILL_FILE_BYTES} are taken` };
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
@@ -16,7 +17,8 @@ export function readSkillFile(bytes: Uint8Array, folder: string | null): SkillVe
   const parts = splitFrontmatter(text);
   if ('invalid' in parts) return parts;
   const parsed = parseYaml(parts.yaml) ?? parseYaml(quoteColons(parts.yaml));
-  if (parsed === undefined) return { invalid: 'the frontmatter of SKILL.md is not plain YAML: no aliases, no repeated keys, text with a colon in quotes' };
+  if (parsed === undefined)
+    return { invalid: 'the frontmatter of SKILL.md is not plain YAML: no aliases, no repeated keys, text with a colon in quotes' };
   return judgeSkill(parsed.value, folder);
 }
 

@@ -7,5 +7,8 @@ import { SkillHandlers } from './skill.handlers.js';
 import { SkillRepository } from './skill.repository.js';
 import { SkillService } from './skill.service.js';
 
-@Module({ controllers: [SkillHandlers], providers: [SkillBlobs, SkillRepository, IntakeService, SkillService, ContentService, ContributionService] })
+@Module({
+  controllers: [SkillHandlers],
+  providers: [SkillBlobs, SkillRepository, IntakeService, SkillService, ContentService, ContributionService],
+})
 export class SkillStoreModule {}

@@ -17,15 +17,37 @@ export class SkillHandlers {
     private readonly contributions: ContributionService,
   ) {}
 
-  @Answers(s.putBlob) putBlob(input: Parsed<typeof s.putBlob>) { return this.blobs.put(input); }
-  @Answers(s.putSkill) put(input: Parsed<typeof s.putSkill>, call: Call<typeof s.putSkill>) { return this.skills.put(input, call); }
-  @Answers(s.getSkill) get(input: Parsed<typeof s.getSkill>) { return this.skills.get(input.agentId, input.name); }
-  @Answers(s.listSkills) list(input: Parsed<typeof s.listSkills>) { return this.skills.list(input); }
-  @Answers(s.enableSkill) enable(input: Parsed<typeof s.enableSkill>, call: Call<typeof s.enableSkill>) { return this.skills.setEnabled(input.agentId, input.name, { enabled: true, context: call }); }
-  @Answers(s.disableSkill) disable(input: Parsed<typeof s.disableSkill>, call: Call<typeof s.disableSkill>) { return this.skills.setEnabled(input.agentId, input.name, { enabled: false, context: call }); }
-  @Answers(s.deleteSkill) remove(input: Parsed<typeof s.deleteSkill>, call: Call<typeof s.deleteSkill>) { return this.skills.remove(input.agentId, input.name, call); }
-  @Answers(s.effectiveSkills) effective(input: Parsed<typeof s.effectiveSkills>) { return this.skills.effective(input); }
-  @Answers(s.readSkill) read(input: Parsed<typeof s.readSkill>) { return this.content.read(input); }
-  @Answers(s.putContribution) contribute(input: Parsed<typeof s.putContribution>, call: Call<typeof s.putContribution>) { return this.contributions.put(input, call); }
-  @Answers(s.revokeOwner) revoke(input: Parsed<typeof s.revokeOwner>, call: Call<typeof s.revokeOwner>) { return this.contributions.revoke(input, call); }
+  @Answers(s.putBlob) putBlob(input: Parsed<typeof s.putBlob>) {
+    return this.blobs.put(input);
+  }
+  @Answers(s.putSkill) put(input: Parsed<typeof s.putSkill>, call: Call<typeof s.putSkill>) {
+    return this.skills.put(input, call);
+  }
+  @Answers(s.getSkill) get(input: Parsed<typeof s.getSkill>) {
+    return this.skills.get(input.agentId, input.name);
+  }
+  @Answers(s.listSkills) list(input: Parsed<typeof s.listSkills>) {
+    return this.skills.list(input);
+  }
+  @Answers(s.enableSkill) enable(input: Parsed<typeof s.enableSkill>, call: Call<typeof s.enableSkill>) {
+    return this.skills.setEnabled(input.agentId, input.name, { enabled: true, context: call });
+  }
+  @Answers(s.disableSkill) disable(input: Parsed<typeof s.disableSkill>, call: Call<typeof s.disableSkill>) {
+    return this.skills.setEnabled(input.agentId, input.name, { enabled: false, context: call });
+  }
+  @Answers(s.deleteSkill) remove(input: Parsed<typeof s.deleteSkill>, call: Call<typeof s.deleteSkill>) {
+    return this.skills.remove(input.agentId, input.name, call);
+  }
+  @Answers(s.effectiveSkills) effective(input: Parsed<typeof s.effectiveSkills>) {
+    return this.skills.effective(input);
+  }
+  @Answers(s.readSkill) read(input: Parsed<typeof s.readSkill>) {
+    return this.content.read(input);
+  }
+  @Answers(s.putContribution) contribute(input: Parsed<typeof s.putContribution>, call: Call<typeof s.putContribution>) {
+    return this.contributions.put(input, call);
+  }
+  @Answers(s.revokeOwner) revoke(input: Parsed<typeof s.revokeOwner>, call: Call<typeof s.revokeOwner>) {
+    return this.contributions.revoke(input, call);
+  }
 }

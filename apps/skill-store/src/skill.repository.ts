@@ -46,8 +46,19 @@ export class SkillRepository {
 
   async saveVersion(version: Version): Promise<void> {
     const { digest, tree, facts, valid, warnings } = version;
-    const data = { digest, tree: tree as unknown as Prisma.InputJsonValue, valid, warnings: [...warnings], files: tree.length, bytes: tree.reduce((sum, file) => sum + file.bytes, 0) };
-    await this.db.skillVersion.upsert({ where: { digest }, create: { ...data, ...(facts === null ? {} : { facts: facts as unknown as Prisma.InputJsonValue }) }, update: {} });
+    const data = {
+      digest,
+      tree: tree as unknown as Prisma.InputJsonValue,
+      valid,
+      warnings: [...warnings],
+      files: tree.length,
+      bytes: tree.reduce((sum, file) => sum + file.bytes, 0),
+    };
+    await this.db.skillVersion.upsert({
+      where: { digest },
+      create: { ...data, ...(facts === null ? {} : { facts: facts as unknown as Prisma.InputJsonValue }) },
+      update: {},
+    });
   }
 
   async version(digest: string): Promise<Version | undefined> {
@@ -62,9 +73,14 @@ export class SkillRepository {
   }
 
   /** Entries in order of (agent, name), after `after`, with their versions. */
-  async list(where: { readonly agentId?: string; readonly projectId?: string; readonly set?: string }, page: { readonly after?: { readonly agentId: string; readonly name: string }; readonly limit: number }): Promise<EntryWithVersion[]> {
+  async list(
+    where: { readonly agentId?: string; readonly projectId?: string; readonly set?: string },
+    page: { readonly after?: { readonly agentId: string; readonly name: string }; readonly limit: number },
+  ): Promise<EntryWithVersion[]> {
     const entries = await this.db.skillEntry.findMany({
-      where, orderBy: [{ agentId: 'asc' }, { name: 'asc' }], take: page.limit,
+      where,
+      orderBy: [{ agentId: 'asc' }, { name: 'asc' }],
+      take: page.limit,
       ...(page.after === undefined ? {} : { cursor: { agentId_name: page.after }, skip: 1 }),
     });
     const versions = await this.versions(entries.map((entry) => entry.digest));
@@ -74,8 +90,14 @@ export class SkillRepository {
     });
   }
 
-  async contributions(projectId: string | null, owners: readonly string[] | null): Promise<{ readonly owner: Skill['owner']; readonly projectId: string; readonly version: Version }[]> {
-    const rows = await this.db.skillContribution.findMany({ where: { ...(projectId === null ? {} : { projectId }), ...(owners === null ? {} : { owner: { in: [...owners] } }) }, orderBy: { name: 'asc' } });
+  async contributions(
+    projectId: string | null,
+    owners: readonly string[] | null,
+  ): Promise<{ readonly owner: Skill['owner']; readonly projectId: string; readonly version: Version }[]> {
+    const rows = await this.db.skillContribution.findMany({
+      where: { ...(projectId === null ? {} : { projectId }), ...(owners === null ? {} : { owner: { in: [...owners] } }) },
+      orderBy: { name: 'asc' },
+    });
     const versions = await this.versions(rows.map((row) => row.digest));
     return rows.flatMap((row) => {
       const version = versions.get(row.digest);
@@ -104,7 +126,10 @@ export class SkillRepository {
   }
 
   /** Replaces everything an owner contributes; `[]` withdraws it. Answers how many there were. */
-  async replaceContributions(change: Change & { readonly owner: string }, rows: readonly Prisma.SkillContributionUncheckedCreateInput[]): Promise<number> {
+  async replaceContributions(
+    change: Change & { readonly owner: string },
+    rows: readonly Prisma.SkillContributionUncheckedCreateInput[],
+  ): Promise<number> {
     return this.db.$transaction(async (transaction) => {
       const { count } = await transaction.skillContribution.deleteMany({ where: { owner: change.owner } });
       if (rows.length > 0) await transaction.skillContribution.createMany({ data: [...rows] });
@@ -117,12 +142,17 @@ export class SkillRepository {
     const now = change.at.getTime();
     const [row] = await transaction.$queryRawUnsafe<{ epoch: bigint }[]>(
       `INSERT INTO "skill_store"."epoch" ("scope", "epoch") VALUES ($1, $2) ON CONFLICT ("scope") DO UPDATE SET "epoch" = GREATEST("epoch"."epoch" + 1, $2) RETURNING "epoch"`,
-      change.agentId, now,
+      change.agentId,
+      now,
     );
     const epoch = Number(row?.epoch ?? now);
     const at = change.at.toISOString();
     const agentId = change.agentId === CONTRIBUTIONS ? 'all' : change.agentId;
-    const told = eventMessage(skillStore.skillChanged, { agentId, epoch, reason: change.reason, names: [...change.names], at }, { keys: { agentId }, id: `skill.${change.agentId}.${epoch}`, time: change.at });
+    const told = eventMessage(
+      skillStore.skillChanged,
+      { agentId, epoch, reason: change.reason, names: [...change.names], at },
+      { keys: { agentId }, id: `skill.${change.agentId}.${epoch}`, time: change.at },
+    );
     await addToOutbox(transaction, OWNER, [told]);
     await appendAudit(transaction, OWNER, { ...change.audit, at });
   }

@@ -18,17 +18,33 @@ export class SkillService {
   ) {}
 
   async put(request: Put, context: Context): Promise<Skill> {
-    if (request.archive === undefined && request.files === undefined) throw fault(skillStore.putSkill, 'SKILL_INVALID', { reason: 'send files or an archive' });
-    const version = request.archive === undefined ? await this.intake.fromFiles(request.files ?? []) : await this.intake.fromArchive(request.archive);
+    if (request.archive === undefined && request.files === undefined)
+      throw fault(skillStore.putSkill, 'SKILL_INVALID', { reason: 'send files or an archive' });
+    const version =
+      request.archive === undefined ? await this.intake.fromFiles(request.files ?? []) : await this.intake.fromArchive(request.archive);
     const { name } = version.facts;
     const known = await this.repository.find(request.agentId, name);
     if (known?.entry.digest === version.digest && known.entry.set === request.set && request.ifVersion === undefined) return viewOf(known); // nothing moves
-    const change = changeOf(request, { name, reason: known === undefined ? 'installed' : 'updated', context, digests: [known?.entry.digest ?? null, version.digest] });
+    const change = changeOf(request, {
+      name,
+      reason: known === undefined ? 'installed' : 'updated',
+      context,
+      digests: [known?.entry.digest ?? null, version.digest],
+    });
     await this.repository.change(change, (entry) => {
-      if (request.ifVersion !== undefined && request.ifVersion !== (entry?.version ?? 0)) throw fault(skillStore.putSkill, 'VERSION_CONFLICT', { version: entry?.version ?? 0 });
+      if (request.ifVersion !== undefined && request.ifVersion !== (entry?.version ?? 0))
+        throw fault(skillStore.putSkill, 'VERSION_CONFLICT', { version: entry?.version ?? 0 });
       return {
-        agentId: request.agentId, name, projectId: request.projectId, digest: version.digest, enabled: entry?.enabled ?? true, source: request.source, set: request.set, folder: request.folder ?? null,
-        version: (entry?.version ?? 0) + 1, updatedAt: context.startedAt,
+        agentId: request.agentId,
+        name,
+        projectId: request.projectId,
+        digest: version.digest,
+        enabled: entry?.enabled ?? true,
+        source: request.source,
+        set: request.set,
+        folder: request.folder ?? null,
+        version: (entry?.version ?? 0) + 1,
+        updatedAt: context.startedAt,
       };
     });
     return this.view(request.agentId, name);
@@ -42,7 +58,14 @@ export class SkillService {
   async list(request: Parsed<typeof skillStore.listSkills>): Promise<Returns<typeof skillStore.listSkills>> {
     const { agentId, projectId, set, cursor, limit } = request;
     const after = cursor === undefined ? undefined : readCursor(cursor);
-    const found = await this.repository.list({ ...(agentId === undefined ? {} : { agentId }), ...(projectId === undefined ? {} : { projectId }), ...(set === undefined ? {} : { set }) }, { limit: limit + 1, ...(after === undefined ? {} : { after }) });
+    const found = await this.repository.list(
+      {
+        ...(agentId === undefined ? {} : { agentId }),
+        ...(projectId === undefined ? {} : { projectId }),
+        ...(set === undefined ? {} : { set }),
+      },
+      { limit: limit + 1, ...(after === undefined ? {} : { after }) },
+    );
     const last = found.length > limit ? found[limit - 1]?.entry : undefined;
     return { items: found.slice(0, limit).map(viewOf), ...(last === undefined ? {} : { cursor: `${last.agentId}/${last.name}` }) };
   }
@@ -51,8 +74,16 @@ export class SkillService {
     const found = await this.found(agentId, name);
     if (found.entry.enabled === switching.enabled) return viewOf(found);
     const { digest, projectId, set } = found.entry;
-    const change = changeOf({ agentId, projectId, set }, { name, reason: switching.enabled ? 'enabled' : 'disabled', context: switching.context, digests: [digest, digest] });
-    await this.repository.change(change, (entry) => ({ ...still(entry), enabled: switching.enabled, version: still(entry).version + 1, updatedAt: switching.context.startedAt }));
+    const change = changeOf(
+      { agentId, projectId, set },
+      { name, reason: switching.enabled ? 'enabled' : 'disabled', context: switching.context, digests: [digest, digest] },
+    );
+    await this.repository.change(change, (entry) => ({
+      ...still(entry),
+      enabled: switching.enabled,
+      version: still(entry).version + 1,
+      updatedAt: switching.context.startedAt,
+    }));
     return this.view(agentId, name);
   }
 
@@ -64,7 +95,10 @@ export class SkillService {
       throw fault(skillStore.deleteSkill, 'SKILL_NOT_FOUND');
     }
     const { digest, projectId, set } = found.entry;
-    await this.repository.change(changeOf({ agentId, projectId, set }, { name, reason: 'removed', context, digests: [digest, null] }), () => 'delete');
+    await this.repository.change(
+      changeOf({ agentId, projectId, set }, { name, reason: 'removed', context, digests: [digest, null] }),
+      () => 'delete',
+    );
     return { deleted: true };
   }
 
@@ -104,15 +138,33 @@ function readCursor(cursor: string): { agentId: string; name: string } {
 
 function changeOf(
   entry: { readonly agentId: string; readonly projectId: string; readonly set: string | null },
-  what: { readonly name: string; readonly reason: Change['reason']; readonly context: Context; readonly digests: readonly [string | null, string | null] },
+  what: {
+    readonly name: string;
+    readonly reason: Change['reason'];
+    readonly context: Context;
+    readonly digests: readonly [string | null, string | null];
+  },
 ): Change {
   const { name, reason, context, digests } = what;
   const { principal, actor, via, traceId, startedAt } = context;
   return {
-    at: startedAt, agentId: entry.agentId, reason, names: [name],
+    at: startedAt,
+    agentId: entry.agentId,
+    reason,
+    names: [name],
     audit: {
-      actor: actor ?? null, principal: principal ?? null, via: via ?? null, projectId: entry.projectId, action: `skill.${reason}`, target: `${entry.agentId}/${name}`, beforeDigest: digests[0], afterDigest: digests[1],
-      rule: null, reason: null, traceId, retention: 'audit',
+      actor: actor ?? null,
+      principal: principal ?? null,
+      via: via ?? null,
+      projectId: entry.projectId,
+      action: `skill.${reason}`,
+      target: `${entry.agentId}/${name}`,
+      beforeDigest: digests[0],
+      afterDigest: digests[1],
+      rule: null,
+      reason: null,
+      traceId,
+      retention: 'audit',
     },
   };
 }

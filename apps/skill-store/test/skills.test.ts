@@ -31,7 +31,10 @@ it('an agent has what it was given, and another agent none of it', async () => {
   expect((await effective('one')).skills.map(({ name }) => name)).toEqual(['greet']);
   expect((await effective('two')).skills).toEqual([]);
   await expect(nats.bus.call(skillStore.readSkill, { agentId: 'two', name: 'greet' })).rejects.toMatchObject({ code: 'SKILL_NOT_FOUND' });
-  expect(await nats.bus.call(skillStore.readSkill, { agentId: 'one', name: 'greet', path: 'references/more.md' })).toMatchObject({ text: 'More.', next: null });
+  expect(await nats.bus.call(skillStore.readSkill, { agentId: 'one', name: 'greet', path: 'references/more.md' })).toMatchObject({
+    text: 'More.',
+    next: null,
+  });
 });
 
 it('one mutation is one event, and the epoch only grows', async () => {
@@ -53,18 +56,33 @@ it('a skill that is off is neither listed as effective nor readable, by any dige
   const { digest } = await nats.bus.call(skillStore.putSkill, { agentId: 'off', files });
   await nats.bus.call(skillStore.disableSkill, { agentId: 'off', name: 'off' });
   expect((await effective('off')).skills).toEqual([]);
-  await expect(nats.bus.call(skillStore.readSkill, { agentId: 'off', name: 'off', digest })).rejects.toMatchObject({ code: 'SKILL_NOT_FOUND' });
+  await expect(nats.bus.call(skillStore.readSkill, { agentId: 'off', name: 'off', digest })).rejects.toMatchObject({
+    code: 'SKILL_NOT_FOUND',
+  });
   await nats.bus.call(skillStore.enableSkill, { agentId: 'off', name: 'off' });
   expect((await effective('off')).skills).toHaveLength(1);
 });
 
 it('a replaced skill is the new one for new readers, and the pinned one by its digest', async () => {
-  const before = await nats.bus.call(skillStore.putSkill, { agentId: 'pin', files: await upload(nats.bus, { 'SKILL.md': skillText('pin', 'Old.') }) });
-  const after = await nats.bus.call(skillStore.putSkill, { agentId: 'pin', files: await upload(nats.bus, { 'SKILL.md': skillText('pin', 'New.') }), ifVersion: 1 });
+  const before = await nats.bus.call(skillStore.putSkill, {
+    agentId: 'pin',
+    files: await upload(nats.bus, { 'SKILL.md': skillText('pin', 'Old.') }),
+  });
+  const after = await nats.bus.call(skillStore.putSkill, {
+    agentId: 'pin',
+    files: await upload(nats.bus, { 'SKILL.md': skillText('pin', 'New.') }),
+    ifVersion: 1,
+  });
   expect(after.version).toBe(2);
   expect((await nats.bus.call(skillStore.readSkill, { agentId: 'pin', name: 'pin' })).text).toContain('New.');
   expect((await nats.bus.call(skillStore.readSkill, { agentId: 'pin', name: 'pin', digest: before.digest })).text).toContain('Old.');
-  await expect(nats.bus.call(skillStore.putSkill, { agentId: 'pin', files: await upload(nats.bus, { 'SKILL.md': skillText('pin', 'Late.') }), ifVersion: 1 })).rejects.toMatchObject({ code: 'VERSION_CONFLICT', data: { version: 2 } });
+  await expect(
+    nats.bus.call(skillStore.putSkill, {
+      agentId: 'pin',
+      files: await upload(nats.bus, { 'SKILL.md': skillText('pin', 'Late.') }),
+      ifVersion: 1,
+    }),
+  ).rejects.toMatchObject({ code: 'VERSION_CONFLICT', data: { version: 2 } });
 });
 
 it.each([
@@ -81,9 +99,15 @@ it.each([
 
 it('asks for bytes that were not uploaded, and refuses bytes that are not what they claim', async () => {
   const digest = 'a'.repeat(64);
-  await expect(nats.bus.call(skillStore.putSkill, { agentId: 'x', files: [{ path: 'SKILL.md', bytes: 3, digest }] })).rejects.toMatchObject({ code: 'BLOB_MISSING', data: { digests: [digest] } });
-  await expect(nats.bus.call(skillStore.putBlob, { digest, bytes: 3, offset: 0, data: Buffer.from('abc').toString('base64') })).rejects.toMatchObject({ code: 'BLOB_DIGEST' });
-  await expect(nats.bus.call(skillStore.putBlob, { digest, bytes: 9, offset: 5, data: Buffer.from('abc').toString('base64') })).rejects.toMatchObject({ code: 'BLOB_OFFSET', data: { have: 0 } });
+  await expect(nats.bus.call(skillStore.putSkill, { agentId: 'x', files: [{ path: 'SKILL.md', bytes: 3, digest }] })).rejects.toMatchObject(
+    { code: 'BLOB_MISSING', data: { digests: [digest] } },
+  );
+  await expect(
+    nats.bus.call(skillStore.putBlob, { digest, bytes: 3, offset: 0, data: Buffer.from('abc').toString('base64') }),
+  ).rejects.toMatchObject({ code: 'BLOB_DIGEST' });
+  await expect(
+    nats.bus.call(skillStore.putBlob, { digest, bytes: 9, offset: 5, data: Buffer.from('abc').toString('base64') }),
+  ).rejects.toMatchObject({ code: 'BLOB_OFFSET', data: { have: 0 } });
 });
 
 it('takes a zip of a folder, and refuses one that leaves it', async () => {
@@ -93,19 +117,35 @@ it('takes a zip of a folder, and refuses one that leaves it', async () => {
     await nats.bus.call(skillStore.putBlob, { digest, bytes: archive.byteLength, offset: 0, data: archive.toString('base64') });
     return nats.bus.call(skillStore.putSkill, { agentId: 'zip', archive: digest });
   };
-  expect(await put({ 'packed/SKILL.md': Buffer.from(skillText('packed')), 'packed/a/b.txt': Buffer.from('x') })).toMatchObject({ name: 'packed', files: 2 });
-  await expect(put({ 'packed/SKILL.md': Buffer.from(skillText('packed')), '../evil.txt': Buffer.from('x') })).rejects.toMatchObject({ code: 'ARCHIVE_REFUSED' });
+  expect(await put({ 'packed/SKILL.md': Buffer.from(skillText('packed')), 'packed/a/b.txt': Buffer.from('x') })).toMatchObject({
+    name: 'packed',
+    files: 2,
+  });
+  await expect(put({ 'packed/SKILL.md': Buffer.from(skillText('packed')), '../evil.txt': Buffer.from('x') })).rejects.toMatchObject({
+    code: 'ARCHIVE_REFUSED',
+  });
 });
 
 it('a plugin’s skills are there while it is; an owned skill of the same name wins', async () => {
   const owner = 'plugin:acme';
-  const skills = [{ files: await upload(nats.bus, { 'SKILL.md': skillText('shared', 'Of the plugin.') }) }, { files: await upload(nats.bus, { 'SKILL.md': skillText('given') }) }];
+  const skills = [
+    { files: await upload(nats.bus, { 'SKILL.md': skillText('shared', 'Of the plugin.') }) },
+    { files: await upload(nats.bus, { 'SKILL.md': skillText('given') }) },
+  ];
   expect(await nats.bus.call(skillStore.putContribution, { owner, projectId: 'default', skills })).toEqual({ names: ['shared', 'given'] });
-  await nats.bus.call(skillStore.putSkill, { agentId: 'guest', files: await upload(nats.bus, { 'SKILL.md': skillText('shared', 'My own.') }) });
-  expect((await effective('guest', ['acme'])).skills).toMatchObject([{ name: 'given', origin: 'plugin', owner }, { name: 'shared', origin: 'owned', shadows: owner }]);
+  await nats.bus.call(skillStore.putSkill, {
+    agentId: 'guest',
+    files: await upload(nats.bus, { 'SKILL.md': skillText('shared', 'My own.') }),
+  });
+  expect((await effective('guest', ['acme'])).skills).toMatchObject([
+    { name: 'given', origin: 'plugin', owner },
+    { name: 'shared', origin: 'owned', shadows: owner },
+  ]);
   expect((await effective('guest', [])).skills.map(({ name }) => name)).toEqual(['shared']);
   await expect(nats.bus.call(skillStore.deleteSkill, { agentId: 'guest', name: 'given' })).rejects.toMatchObject({ code: 'PLUGIN_OWNED' });
-  await expect(nats.bus.call(skillStore.putContribution, { owner: 'plugin:other', projectId: 'default', skills })).rejects.toMatchObject({ code: 'NAME_TAKEN' });
+  await expect(nats.bus.call(skillStore.putContribution, { owner: 'plugin:other', projectId: 'default', skills })).rejects.toMatchObject({
+    code: 'NAME_TAKEN',
+  });
   expect(await nats.bus.call(skillStore.revokeOwner, { owner, fence: 1 })).toEqual({ withdrawn: 2 });
   expect((await effective('guest', ['acme'])).skills.map(({ name }) => name)).toEqual(['shared']);
   await expect(nats.bus.call(skillStore.readSkill, { agentId: 'guest', name: 'given' })).rejects.toMatchObject({ code: 'SKILL_NOT_FOUND' });

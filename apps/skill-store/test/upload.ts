@@ -14,4 +14,5 @@ export async function upload(bus: Bus, files: Readonly<Record<string, string>>):
   return entries;
 }
 
-export const skillText = (name: string, body = 'Do it.', extra = '') => `---\nname: ${name}\ndescription: How to ${name}.\n${extra}---\n\n${body}\n`;
+export const skillText = (name: string, body = 'Do it.', extra = '') =>
+  `---\nname: ${name}\ndescription: How to ${name}.\n${extra}---\n\n${body}\n`;

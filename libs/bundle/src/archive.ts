@@ -2,13 +2,21 @@ import { unzipSync, type UnzipFileInfo } from 'fflate';
 import { pathProblem } from './tree.js';
 
 /** Bounds of an archive before a byte of it is unpacked; sizes in bytes. */
-export const ARCHIVE_LIMITS = { archive: 200 * 1024 * 1024, entries: 4_096, entry: 64 * 1024 * 1024, total: 256 * 1024 * 1024, ratio: 200, ratioFrom: 1024 * 1024 } as const;
+export const ARCHIVE_LIMITS = {
+  archive: 200 * 1024 * 1024,
+  entries: 4_096,
+  entry: 64 * 1024 * 1024,
+  total: 256 * 1024 * 1024,
+  ratio: 200,
+  ratioFrom: 1024 * 1024,
+} as const;
 
 export class ArchiveRefused extends Error {}
 
 /** Unpacks a zip in memory: no path leaves it, no link, no bomb. Directory entries are left out. */
 export function unpackZip(archive: Uint8Array): ReadonlyMap<string, Uint8Array> {
-  if (archive.byteLength > ARCHIVE_LIMITS.archive) throw new ArchiveRefused(`the archive has ${archive.byteLength} bytes; at most ${ARCHIVE_LIMITS.archive} are taken`);
+  if (archive.byteLength > ARCHIVE_LIMITS.archive)
+    throw new ArchiveRefused(`the archive has ${archive.byteLength} bytes; at most ${ARCHIVE_LIMITS.archive} are taken`);
   let entries = 0;
   let total = 0;
   const seen = new Set<string>();
@@ -24,7 +32,8 @@ export function unpackZip(archive: Uint8Array): ReadonlyMap<string, Uint8Array> 
     total += file.originalSize;
     if (file.originalSize > ARCHIVE_LIMITS.entry) throw new ArchiveRefused(`"${file.name}" would have ${file.originalSize} bytes`);
     if (total > ARCHIVE_LIMITS.total) throw new ArchiveRefused(`unpacked it would have more than ${ARCHIVE_LIMITS.total} bytes`);
-    if (file.originalSize > ARCHIVE_LIMITS.ratioFrom && file.originalSize > file.size * ARCHIVE_LIMITS.ratio) throw new ArchiveRefused(`"${file.name}" is packed more than ${ARCHIVE_LIMITS.ratio} times`);
+    if (file.originalSize > ARCHIVE_LIMITS.ratioFrom && file.originalSize > file.size * ARCHIVE_LIMITS.ratio)
+      throw new ArchiveRefused(`"${file.name}" is packed more than ${ARCHIVE_LIMITS.ratio} times`);
     return true;
   };
   if (hasLinks(archive)) throw new ArchiveRefused('it holds a symbolic link; links are not taken');

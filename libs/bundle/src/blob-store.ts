@@ -23,7 +23,11 @@ export class BlobStore {
   async put(part: BlobPart): Promise<Returns<typeof skillStore.putBlob>> {
     const { digest, bytes, offset } = part;
     const data = Buffer.from(part.data, 'base64');
-    await this.db.$executeRawUnsafe(`INSERT INTO ${this.#schema}."blob" ("digest", "bytes") VALUES ($1, $2) ON CONFLICT DO NOTHING`, digest, bytes);
+    await this.db.$executeRawUnsafe(
+      `INSERT INTO ${this.#schema}."blob" ("digest", "bytes") VALUES ($1, $2) ON CONFLICT DO NOTHING`,
+      digest,
+      bytes,
+    );
     const { complete, have } = await this.#state(digest);
     if (complete) return { have, complete: true };
     if (offset > have || offset + data.byteLength > bytes) throw fault(skillStore.putBlob, 'BLOB_OFFSET', { have });
@@ -31,7 +35,10 @@ export class BlobStore {
       await this.db.$executeRawUnsafe(
         `WITH added AS (INSERT INTO ${this.#schema}."blob_chunk" ("digest", "offset", "data") VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING 1)
          UPDATE ${this.#schema}."blob" SET "have" = $2 + $4 WHERE "digest" = $1 AND "have" = $2 AND EXISTS (SELECT 1 FROM added)`,
-        digest, offset, data, data.byteLength,
+        digest,
+        offset,
+        data,
+        data.byteLength,
       );
     }
     const now = await this.#state(digest);
@@ -41,7 +48,7 @@ export class BlobStore {
   /** Stores bytes that this process holds whole; gives their digest. */
   async add(bytes: Uint8Array): Promise<string> {
     const digest = digestOfBytes(bytes);
-    for (let offset = 0; ; ) {
+    for (let offset = 0; ;) {
       const data = Buffer.from(bytes.subarray(offset, offset + PART_BYTES)).toString('base64');
       const { complete, have } = await this.put({ digest, bytes: bytes.byteLength, offset, data });
       if (complete) return digest;
@@ -76,12 +83,18 @@ export class BlobStore {
   }
 
   async #state(digest: string): Promise<{ readonly have: number; readonly complete: boolean }> {
-    const [row] = await this.db.$queryRawUnsafe<{ have: number; complete: boolean }[]>(`SELECT "have", "complete" FROM ${this.#schema}."blob" WHERE "digest" = $1`, digest);
+    const [row] = await this.db.$queryRawUnsafe<{ have: number; complete: boolean }[]>(
+      `SELECT "have", "complete" FROM ${this.#schema}."blob" WHERE "digest" = $1`,
+      digest,
+    );
     return row ?? { have: 0, complete: false };
   }
 
   async #bytes(digest: string): Promise<Buffer> {
-    const rows = await this.db.$queryRawUnsafe<{ data: Uint8Array }[]>(`SELECT "data" FROM ${this.#schema}."blob_chunk" WHERE "digest" = $1 ORDER BY "offset"`, digest);
+    const rows = await this.db.$queryRawUnsafe<{ data: Uint8Array }[]>(
+      `SELECT "data" FROM ${this.#schema}."blob_chunk" WHERE "digest" = $1 ORDER BY "offset"`,
+      digest,
+    );
     return Buffer.concat(rows.map((row) => row.data));
   }
 }

@@ -28,7 +28,8 @@ export function pathProblem(path: string): string | undefined {
   if (/[\u0000-\u001f\u007f\\]/.test(path)) return 'a path may not hold control characters or backslashes';
   const parts = path.split('/');
   if (parts.length > TREE_LIMITS.depth) return `a path has at most ${TREE_LIMITS.depth} parts`;
-  if (/^[a-z]:/i.test(path) || parts.some((part) => part === '' || part === '.' || part === '..')) return 'a path must be relative and stay inside the skill';
+  if (/^[a-z]:/i.test(path) || parts.some((part) => part === '' || part === '.' || part === '..'))
+    return 'a path must be relative and stay inside the skill';
   return parts.some((part) => RESERVED.test(part)) ? 'the name is reserved on some systems' : undefined;
 }
 
@@ -37,4 +38,3 @@ export function treeDigest(files: readonly FileEntry[]): string {
   const sorted = [...files].sort((left, right) => (left.path < right.path ? -1 : left.path > right.path ? 1 : 0));
   return sha256Hex(canonicalJson(sorted.map(({ path, mode, bytes, digest }) => ({ path, mode, bytes, digest }))));
 }
-

@@ -16,12 +16,20 @@ export interface StoredContribution {
  * The skills an agent could have: its own valid, enabled entries, and contributions of the plugins it may use. An owned skill wins
  * over a contribution of its name, and says so; a disabled owned skill shadows too, since a person switched that name off.
  */
-export function effectiveSkills(agentId: string, own: readonly StoredEntry[], contributions: readonly StoredContribution[]): EffectiveSkill[] {
+export function effectiveSkills(
+  agentId: string,
+  own: readonly StoredEntry[],
+  contributions: readonly StoredContribution[],
+): EffectiveSkill[] {
   const byName = new Map(contributions.flatMap((one) => (one.facts === null ? [] : [[one.facts.name, one] as const])));
   const owned = own.flatMap(({ facts, digest, enabled }) =>
-    facts === null || !enabled ? [] : [{ ...facts, agentId, owner: 'user', origin: 'owned' as const, digest, shadows: byName.get(facts.name)?.owner ?? null }],
+    facts === null || !enabled
+      ? []
+      : [{ ...facts, agentId, owner: 'user', origin: 'owned' as const, digest, shadows: byName.get(facts.name)?.owner ?? null }],
   );
   const taken = new Set(own.flatMap(({ facts }) => (facts === null ? [] : [facts.name])));
-  const given = [...byName.values()].flatMap(({ facts, digest, owner }) => (facts === null || taken.has(facts.name) ? [] : [{ ...facts, agentId, owner, origin: 'plugin' as const, digest, shadows: null }]));
+  const given = [...byName.values()].flatMap(({ facts, digest, owner }) =>
+    facts === null || taken.has(facts.name) ? [] : [{ ...facts, agentId, owner, origin: 'plugin' as const, digest, shadows: null }],
+  );
   return [...owned, ...given].sort((left, right) => (left.name < right.name ? -1 : 1));
 }

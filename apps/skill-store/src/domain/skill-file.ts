@@ -7,7 +7,20 @@ export type SkillVerdict = { readonly facts: Facts; readonly warnings: readonly 
 
 /** Fields of the Agent Skills specification, and those that hosts added and we honour. */
 const KNOWN = new Set([
-  'name', 'description', 'license', 'compatibility', 'metadata', 'allowed-tools', 'allowedTools', 'platforms', 'version', 'argument-hint', 'arguments', 'when_to_use', 'disable-model-invocation', 'user-invocable',
+  'name',
+  'description',
+  'license',
+  'compatibility',
+  'metadata',
+  'allowed-tools',
+  'allowedTools',
+  'platforms',
+  'version',
+  'argument-hint',
+  'arguments',
+  'when_to_use',
+  'disable-model-invocation',
+  'user-invocable',
 ]);
 const DESCRIPTION_MAX = 1_024;
 
@@ -23,14 +36,19 @@ export function splitFrontmatter(text: string): { readonly yaml: string; readonl
 
 /** Judges parsed frontmatter: strict in its warnings, lenient in what it still loads. `folder` is the skill's folder name, where it has one. */
 export function judgeSkill(frontmatter: unknown, folder: string | null): SkillVerdict {
-  if (typeof frontmatter !== 'object' || frontmatter === null || Array.isArray(frontmatter)) return { invalid: 'the frontmatter must be a map of fields' };
+  if (typeof frontmatter !== 'object' || frontmatter === null || Array.isArray(frontmatter))
+    return { invalid: 'the frontmatter must be a map of fields' };
   const fields: Readonly<Record<string, unknown>> = { ...frontmatter };
-  const warnings = Object.keys(fields).filter((key) => !KNOWN.has(key)).map((key) => `unknown field "${key}" is kept and ignored`);
+  const warnings = Object.keys(fields)
+    .filter((key) => !KNOWN.has(key))
+    .map((key) => `unknown field "${key}" is kept and ignored`);
   const { name, description } = fields;
   if (typeof name !== 'string') return { invalid: 'the field "name" is missing' };
-  if (!SkillName.safeParse(name).success) return { invalid: `the name "${name.slice(0, 80)}" must be lower-case letters, digits and single hyphens, at most 64` };
+  if (!SkillName.safeParse(name).success)
+    return { invalid: `the name "${name.slice(0, 80)}" must be lower-case letters, digits and single hyphens, at most 64` };
   if (typeof description !== 'string' || description.trim() === '') return { invalid: 'the field "description" is missing or empty' };
-  if (description.length > DESCRIPTION_MAX) warnings.push(`the description has ${description.length} characters; ${DESCRIPTION_MAX} are kept`);
+  if (description.length > DESCRIPTION_MAX)
+    warnings.push(`the description has ${description.length} characters; ${DESCRIPTION_MAX} are kept`);
   if (folder !== null && folder !== name) warnings.push(`the folder is called "${folder}", the skill "${name}"`);
   const tools = allowedTools(fields);
   if ('invalid' in tools) return tools;
@@ -56,7 +74,8 @@ function allowedTools(fields: Readonly<Record<string, unknown>>): { readonly nam
   const read = spellings.map((value) => (typeof value === 'string' ? splitTools(value) : list(value)));
   if (read.some((names) => names === null)) return { invalid: '"allowed-tools" must be a string of names or a list' };
   const [first, second] = read;
-  if (first && second && JSON.stringify([...first].sort()) !== JSON.stringify([...second].sort())) return { invalid: '"allowed-tools" and "allowedTools" say different things' };
+  if (first && second && JSON.stringify([...first].sort()) !== JSON.stringify([...second].sort()))
+    return { invalid: '"allowed-tools" and "allowedTools" say different things' };
   return { names: first ?? null };
 }
 
