@@ -3,12 +3,13 @@ import { SkillBlobs } from './blobs.js';
 import { ContentService } from './content.service.js';
 import { ContributionService } from './contribution.service.js';
 import { IntakeService } from './intake.service.js';
+import { MirrorService } from './mirror.service.js';
 import { SkillHandlers } from './skill.handlers.js';
 import { SkillRepository } from './skill.repository.js';
 import { SkillService } from './skill.service.js';
 
 @Module({
   controllers: [SkillHandlers],
-  providers: [SkillBlobs, SkillRepository, IntakeService, SkillService, ContentService, ContributionService],
+  providers: [SkillBlobs, SkillRepository, IntakeService, SkillService, ContentService, ContributionService, MirrorService],
 })
 export class SkillStoreModule {}

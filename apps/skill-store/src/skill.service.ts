@@ -6,7 +6,8 @@ import { IntakeService } from './intake.service.js';
 import { SkillRepository, type Change, type Entry, type EntryWithVersion } from './skill.repository.js';
 import { viewOf } from './skill.view.js';
 
-type Put = Parsed<typeof skillStore.putSkill> & { readonly folder?: string };
+/** Of a mirrored folder: where it stands, and whether its name is still free among those seen before it. */
+type Put = Parsed<typeof skillStore.putSkill> & { readonly folder?: string; readonly onlyName?: (name: string) => boolean };
 type Context = Pick<Call, 'principal' | 'actor' | 'via' | 'startedAt'> & { readonly traceId: string | null };
 
 /** An agent's skills: put, switched, taken away; what is effective. */
@@ -23,6 +24,8 @@ export class SkillService {
     const version =
       request.archive === undefined ? await this.intake.fromFiles(request.files ?? []) : await this.intake.fromArchive(request.archive);
     const { name } = version.facts;
+    if (request.onlyName?.(name) === false)
+      throw fault(skillStore.putSkill, 'SKILL_INVALID', { reason: `another folder before it is the skill "${name}"` });
     const known = await this.repository.find(request.agentId, name);
     if (known?.entry.digest === version.digest && known.entry.set === request.set && request.ifVersion === undefined) return viewOf(known); // nothing moves
     const change = changeOf(request, {
