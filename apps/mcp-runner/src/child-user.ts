@@ -5,7 +5,8 @@ import { delimiter, dirname, isAbsolute, join, parse } from 'node:path';
 export interface ChildUser {
   readonly uid: number | undefined;
   readonly gid: number | undefined;
-  readonly home: string | undefined;
+  /** The server's own folder. */
+  readonly home: string;
   readonly says: string;
 }
 
@@ -36,7 +37,7 @@ export async function childUserFor(options: ChildUserOptions): Promise<ChildUser
     return {
       uid: undefined,
       gid: undefined,
-      home: undefined,
+      home,
       says: `the runner’s own user${options.ownUid === undefined ? '' : ` (uid ${options.ownUid})`}: ${why}`,
     };
   };

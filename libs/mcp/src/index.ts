@@ -8,3 +8,6 @@ export { McpInstance, type InstanceCall, type InstanceOptions } from './instance
 export { CatalogueKeeper, type Catalogue, type CatalogueKeeperOptions } from './catalogue.js';
 export { egressFetch, RESULT_LIMIT_BYTES, type EgressOptions } from './egress-fetch.js';
 export { SYNTHETIC, syntheticData, TooLargeError, TRANSPORT_SECRET } from './outcome.js';
+export { CallServer, type CallServerOptions, type Pin } from './call-server.js';
+export { HeldInstance, StartFailed, type HoldOptions } from './held-instance.js';
+export { InstanceLeases, type InstanceLease, type LeaseFacts, type LeaseView, type TakeOptions } from './lease.js';

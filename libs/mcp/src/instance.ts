@@ -7,6 +7,8 @@ import type { ServerTarget } from './target.js';
 
 export interface InstanceOptions {
   readonly target: ServerTarget;
+  /** What an earlier owner found out about the server's era. */
+  readonly verdict?: PriorDiscovery;
   /** @default 300000 */
   readonly connectTimeoutMs?: number;
   readonly onCatalogue?: (catalogue: Catalogue, facts: ServerFacts) => void;
@@ -52,6 +54,7 @@ export class McpInstance {
   private lastUsed = performance.now();
 
   constructor(private readonly options: InstanceOptions) {
+    this.verdict = options.verdict;
     this.catalogue = new CatalogueKeeper({
       session: () => this.connected(),
       onCatalogue: (catalogue, session) => options.onCatalogue?.(catalogue, session.facts),

@@ -1,0 +1,153 @@
+import type { Bus, Listening, Responder } from '@ambit/bus';
+import { mcpBroker, toolGateway } from '@ambit/contracts';
+import type { PriorDiscovery } from '@modelcontextprotocol/client';
+import { CallServer, type Pin } from './call-server.js';
+import type { Catalogue } from './catalogue.js';
+import { McpInstance } from './instance.js';
+import type { InstanceLease, InstanceLeases, LeaseView } from './lease.js';
+import { sentenceOf } from './outcome.js';
+import type { ServerFacts } from './session.js';
+import type { ServerTarget } from './target.js';
+
+export interface HoldOptions {
+  readonly instanceId: string;
+  readonly pin: Pin;
+  /** The process that takes the lease. */
+  readonly holder: string;
+  readonly target: ServerTarget;
+  readonly verdict?: PriorDiscovery;
+  readonly runsAs: string;
+  readonly startTimeoutMs: number;
+  readonly idleStopMs: number;
+  readonly bus: Bus;
+  readonly responder: Responder;
+  readonly leases: InstanceLeases;
+  /** Answered beside the calls, once the instance serves. */
+  readonly alsoAnswer?: (held: HeldInstance) => readonly Listening[];
+  readonly onRenewed?: () => void;
+  readonly onCatalogue?: (catalogue: Catalogue) => void;
+  readonly onStale?: (reason: string | undefined) => void;
+  /** It serves no more, for whatever reason. Called once, after everything ended. */
+  readonly onEnded?: (reason: string) => void;
+  readonly onError?: (error: unknown) => void;
+  readonly explain?: () => string | undefined;
+}
+
+/** The server could not be started, or not in time. The message is one sentence for a person. */
+export class StartFailed extends Error {
+  override readonly name = 'StartFailed';
+}
+
+const IDLE_CHECK_MS = 5_000;
+
+/** An instance under its lease: connected, listed, and answering its calls on the bus until it is stopped, idle or not ours any more. */
+export class HeldInstance {
+  readonly instance: McpInstance;
+  readonly calls: CallServer;
+  private listening: readonly Listening[] = [];
+  private idle: NodeJS.Timeout | undefined;
+  private stopping: Promise<void> | undefined;
+
+  private constructor(
+    readonly options: HoldOptions,
+    readonly lease: InstanceLease,
+  ) {
+    this.instance = new McpInstance({
+      target: options.target,
+      ...(options.verdict === undefined ? {} : { verdict: options.verdict }),
+      connectTimeoutMs: options.startTimeoutMs,
+      onCatalogue: (catalogue) => this.changed(catalogue),
+      ...(options.onStale === undefined ? {} : { onStale: options.onStale }),
+      ...(options.onError === undefined ? {} : { onError: options.onError }),
+      ...(options.explain === undefined ? {} : { explain: options.explain }),
+    });
+    this.calls = new CallServer({
+      instance: this.instance,
+      pin: options.pin,
+      lease,
+      tellProgress: (gatewayId, progress) => options.bus.signal(toolGateway.callProgress, progress, { keys: { gatewayId } }),
+    });
+  }
+
+  /** Takes the lease, connects, lists and serves. Gives who holds it when that is another; throws {@link StartFailed}. */
+  static async start(options: HoldOptions): Promise<HeldInstance | LeaseView> {
+    for (let tries = 1; ; tries++) {
+      let held: HeldInstance | undefined;
+      let lost: string | undefined;
+      const lease = await options.leases.take({
+        instanceId: options.instanceId,
+        facts: { holder: options.holder, isReady: false, runsAs: options.runsAs, protocol: '', catalogHash: '', tools: 0 },
+        onRenewed: () => options.onRenewed?.(),
+        onLost: (reason) => {
+          lost = reason;
+          void held?.stop(reason);
+        },
+      });
+      if (lease === undefined) {
+        const other = await options.leases.read(options.instanceId);
+        // It was given back between the two questions.
+        if (other !== undefined) return other;
+        if (tries >= 5) throw new StartFailed('The lease of the instance keeps changing hands');
+        continue;
+      }
+      held = new HeldInstance(options, lease);
+      if (lost !== undefined) await held.stop(lost);
+      await held.serve();
+      return held;
+    }
+  }
+
+  /** What the server said of itself; undefined while it is not connected. */
+  get facts(): ServerFacts | undefined {
+    return this.instance.facts;
+  }
+
+  /** Aborts open calls, ends the connection and all that belongs to it, then gives the lease back. */
+  stop(reason: string): Promise<void> {
+    this.stopping ??= this.end(reason);
+    return this.stopping;
+  }
+
+  private async serve(): Promise<void> {
+    const { options } = this;
+    try {
+      const catalogue = await this.instance.catalogue.get();
+      const keys = { instanceId: options.instanceId };
+      this.listening = [
+        options.responder.answer(mcpBroker.executeCall, (input, call) => this.calls.execute(input, call.remainingMs()), { keys }),
+        options.responder.answer(mcpBroker.resultPage, (input) => this.calls.resultPage(input), { keys }),
+        ...(options.alsoAnswer?.(this) ?? []),
+      ];
+      // Whoever is told of this owner must find it listening.
+      await options.bus.connection.flush();
+      await this.lease.tell({ isReady: true, ...factsOf(this.facts, catalogue) });
+      if (this.stopping !== undefined || !this.lease.isHeld) throw new Error('The lease of the instance was lost while it started');
+      this.idle = setInterval(() => {
+        if (this.instance.idleMs >= options.idleStopMs) void this.stop('It was not used for a while');
+      }, Math.min(IDLE_CHECK_MS, options.idleStopMs));
+      this.idle.unref();
+    } catch (error) {
+      const reason = this.instance.problem ?? sentenceOf(error);
+      await this.stop(reason);
+      throw new StartFailed(reason, { cause: error });
+    }
+  }
+
+  private changed(catalogue: Catalogue): void {
+    this.lease.tell(factsOf(this.facts, catalogue)).catch((error: unknown) => this.options.onError?.(error));
+    this.options.onCatalogue?.(catalogue);
+  }
+
+  private async end(reason: string): Promise<void> {
+    clearInterval(this.idle);
+    // At once, not one after the other: without NATS a subscription cannot drain, and the server must end all the same.
+    await Promise.all([this.instance.stop(), ...this.listening.map((listening) => listening.close())]).catch((error: unknown) => this.options.onError?.(error));
+    this.calls.close();
+    await this.lease.release();
+    this.options.onEnded?.(reason);
+  }
+}
+
+function factsOf(facts: ServerFacts | undefined, catalogue: Catalogue): { readonly protocol: string; readonly catalogHash: string; readonly tools: number } {
+  return { protocol: (facts?.protocolVersion ?? '').slice(0, 20), catalogHash: catalogue.hash, tools: catalogue.tools.length };
+}
