@@ -10,6 +10,8 @@ export interface ServerConfigInput {
 /** Lines for nats-server's configuration: who signs, and the accounts to begin with. A newer account JWT that the server has stored stays. */
 export function serverConfig(input: ServerConfigInput): string {
   return [
+    // A user JWT lists what its holder may do, and is sent on one line when it connects; the server's own limit of 4 KiB is too short.
+    'max_control_line: 65536',
     `operator: ${input.operatorJwt}`,
     `system_account: ${input.systemAccountKey}`,
     'resolver {',
