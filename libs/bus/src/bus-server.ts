@@ -35,7 +35,12 @@ export class BusServer extends Server implements CustomTransportStrategy {
   }
 
   /** Keeps what the decorators said; Nest calls it once a decorated method. */
-  override addHandler(route: unknown, handler: MessageHandler, _isEventHandler?: boolean, extras: Record<string | symbol, unknown> = {}): void {
+  override addHandler(
+    route: unknown,
+    handler: MessageHandler,
+    _isEventHandler?: boolean,
+    extras: Record<string | symbol, unknown> = {},
+  ): void {
     const registration = typeof route === 'string' ? registrationOf(route, extras) : undefined;
     if (registration === undefined) throw new Error(`${String(route)}: decorate handlers with @Answers, @Hears, @Works or @Listens`);
     const key = routeOf(registration);
@@ -61,10 +66,18 @@ export class BusServer extends Server implements CustomTransportStrategy {
   }
 
   async #start(): Promise<void> {
-    const problems = differences(this.#options, [...this.#registrations.values()].map(({ registration }) => registration));
+    const problems = differences(
+      this.#options,
+      [...this.#registrations.values()].map(({ registration }) => registration),
+    );
     if (problems.length > 0) throw new Error(`${this.#options.name} does not fit its entry in services.ts:\n${problems.join('\n')}`);
     for (const { registration, handler } of this.#registrations.values()) await this.#serve(registration, direct(handler));
-    this.#discovery = new Discovery({ connection: this.#options.connection, name: this.#options.name, version: this.#options.version, endpoints: this.responder.endpoints });
+    this.#discovery = new Discovery({
+      connection: this.#options.connection,
+      name: this.#options.name,
+      version: this.#options.version,
+      endpoints: this.responder.endpoints,
+    });
     await this.#options.connection.flush();
   }
 
@@ -85,8 +98,11 @@ export class BusServer extends Server implements CustomTransportStrategy {
       }
       case 'works':
         await this.workers.consume(registration.contract, handler, {
-          concurrency: 8, maxDeliveries: 3, ...registration.options,
-          durable: durableName(name, registration.contract, use.works), filters: [pattern(registration.contract)],
+          concurrency: 8,
+          maxDeliveries: 3,
+          ...registration.options,
+          durable: durableName(name, registration.contract, use.works),
+          filters: [pattern(registration.contract)],
         });
     }
   }
@@ -107,7 +123,8 @@ function differences(options: Pick<BusServerOptions, 'use' | 'dynamic'>, registr
   for (const kind of ['answers', 'hears', 'works', 'listens'] as const) {
     const declared = new Set(options.use[kind].map(({ subject }) => subject));
     const handled = new Set(registrations.filter((one) => one.kind === kind).map(({ contract }) => contract.subject));
-    for (const subject of declared) if (!handled.has(subject) && !dynamic.has(subject)) problems.push(`- ${kind} ${subject}: no method is decorated for it`);
+    for (const subject of declared)
+      if (!handled.has(subject) && !dynamic.has(subject)) problems.push(`- ${kind} ${subject}: no method is decorated for it`);
     for (const subject of handled) if (!declared.has(subject)) problems.push(`- ${kind} ${subject}: handled, but not declared`);
   }
   return problems;

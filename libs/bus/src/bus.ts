@@ -1,5 +1,22 @@
 import { randomUUID } from 'node:crypto';
-import { eventMessage, Fault, HEADER, jobMessage, MAX_PAYLOAD_BYTES, platformFault, subject, type EventContract, type Input, type JobContract, type KeysOf, type Output, type Payload, type Rpc, type SignalContract, type StoredMessage } from '@ambit/contracts';
+import {
+  eventMessage,
+  Fault,
+  HEADER,
+  jobMessage,
+  MAX_PAYLOAD_BYTES,
+  platformFault,
+  subject,
+  type EventContract,
+  type Input,
+  type JobContract,
+  type KeysOf,
+  type Output,
+  type Payload,
+  type Rpc,
+  type SignalContract,
+  type StoredMessage,
+} from '@ambit/contracts';
 import { jetstream, type JetStreamClient } from '@nats-io/jetstream';
 import { headers, type Msg, type MsgHdrs, type NatsConnection } from '@nats-io/nats-core';
 import type { Call } from './call.js';
@@ -18,11 +35,15 @@ interface Sending extends Identity {
   readonly timeoutMs?: number | undefined;
 }
 /** `keys` is required where the subject has some. */
-type WithKeys<C extends { readonly subject: string }> = Record<never, string> extends KeysOf<C> ? { readonly keys?: KeysOf<C> } : { readonly keys: KeysOf<C> };
+type WithKeys<C extends { readonly subject: string }> =
+  Record<never, string> extends KeysOf<C> ? { readonly keys?: KeysOf<C> } : { readonly keys: KeysOf<C> };
 type Optional<T> = object extends T ? [options?: T] : [options: T];
 
 export type CallOptions<C extends Rpc = Rpc> = Sending & WithKeys<C>;
-export type PublishOptions<C extends { readonly subject: string }> = WithKeys<C> & { readonly id?: string | undefined; readonly within?: Pick<Call, 'traceparent'> | undefined };
+export type PublishOptions<C extends { readonly subject: string }> = WithKeys<C> & {
+  readonly id?: string | undefined;
+  readonly within?: Pick<Call, 'traceparent'> | undefined;
+};
 
 /** Where a stream put a message. */
 export interface Stored {
@@ -64,7 +85,12 @@ export class Bus {
     const answer = await this.#ask(contract, { to, body, traceparent }, sending);
     if (answer.headers !== undefined && answer.headers.has(HEADER.errorCode)) throw faultOf(contract, answer, traceIdOf(traceparent));
     const output = contract.output.safeParse(answerOf(answer));
-    if (!output.success) throw platformFault('INTERNAL', { traceId: traceIdOf(traceparent) }, `${contract.subject} answered with another shape than its contract has`);
+    if (!output.success)
+      throw platformFault(
+        'INTERNAL',
+        { traceId: traceIdOf(traceparent) },
+        `${contract.subject} answered with another shape than its contract has`,
+      );
     return output.data as Output<C>;
   }
 
@@ -79,11 +105,19 @@ export class Bus {
   }
 
   /** Tells whoever listens now; nobody is fine. */
-  signal<C extends SignalContract>(contract: C, payload: Payload<C>, ...[options]: Optional<Omit<PublishOptions<C>, 'id'> & WithKeys<C>>): void {
+  signal<C extends SignalContract>(
+    contract: C,
+    payload: Payload<C>,
+    ...[options]: Optional<Omit<PublishOptions<C>, 'id'> & WithKeys<C>>
+  ): void {
     const sending: { readonly keys?: unknown; readonly within?: Pick<Call, 'traceparent'> | undefined } = options ?? {};
     const sent = headers();
     sent.set(HEADER.traceparent, continueTrace(sending.within?.traceparent));
-    this.connection.publish(subject<C['subject']>(contract, (sending.keys ?? {}) as KeysOf<C>), this.#encode(contract.payload.parse(payload)), { headers: sent });
+    this.connection.publish(
+      subject<C['subject']>(contract, (sending.keys ?? {}) as KeysOf<C>),
+      this.#encode(contract.payload.parse(payload)),
+      { headers: sent },
+    );
   }
 
   /** Publishes a shaped message to its stream. Throws the server's JetStreamApiError when the stream refuses it. */
@@ -100,13 +134,20 @@ export class Bus {
     this.#requests.close();
   }
 
-  async #ask(contract: Rpc, { to, body, traceparent }: { readonly to: string; readonly body: string; readonly traceparent: string }, sending: Sending): Promise<Msg> {
+  async #ask(
+    contract: Rpc,
+    { to, body, traceparent }: { readonly to: string; readonly body: string; readonly traceparent: string },
+    sending: Sending,
+  ): Promise<Msg> {
     const { within } = sending;
     const started = performance.now();
-    const allowedMs = Math.min(within?.remainingMs?.() ?? Infinity, sending.timeoutMs ?? (contract.idempotent ? contract.timeoutMs * 2 : contract.timeoutMs));
+    const allowedMs = Math.min(
+      within?.remainingMs?.() ?? Infinity,
+      sending.timeoutMs ?? (contract.idempotent ? contract.timeoutMs * 2 : contract.timeoutMs),
+    );
     const left = (): number => allowedMs - (performance.now() - started);
     const signal = sending.signal ?? within?.signal;
-    for (let refusals = 0; ; ) {
+    for (let refusals = 0; ;) {
       const timeoutMs = Math.min(left(), sending.timeoutMs ?? contract.timeoutMs);
       if (timeoutMs < 1) throw platformFault('TIMEOUT');
       try {
@@ -114,7 +155,8 @@ export class Bus {
       } catch (error) {
         if (error instanceof NobodyThere) {
           const pause = NOBODY_BACKOFF_MS[refusals++];
-          if (pause === undefined || pause >= left()) throw platformFault('UNAVAILABLE', undefined, `Nobody answers ${contract.subject} just now; nothing was done`);
+          if (pause === undefined || pause >= left())
+            throw platformFault('UNAVAILABLE', undefined, `Nobody answers ${contract.subject} just now; nothing was done`);
           await rest(pause, signal);
           continue;
         }
@@ -130,12 +172,23 @@ export class Bus {
     const sent = headers();
     sent.set(HEADER.traceparent, traceparent);
     sent.set(HEADER.timeout, String(Math.floor(timeoutMs)));
-    writeIdentity(sent, { principal: sending.principal ?? within?.principal, actor: sending.actor ?? within?.actor, via: sending.via ?? within?.via });
+    writeIdentity(sent, {
+      principal: sending.principal ?? within?.principal,
+      actor: sending.actor ?? within?.actor,
+      via: sending.via ?? within?.via,
+    });
     return sent;
   }
 
-  #storedOptions<C extends { readonly subject: string }>(options: PublishOptions<C> | undefined): { keys: KeysOf<C>; id: string; time: Date; traceparent: string } {
-    return { keys: (options?.keys ?? {}) as KeysOf<C>, id: options?.id ?? randomUUID(), time: new Date(), traceparent: continueTrace(options?.within?.traceparent) };
+  #storedOptions<C extends { readonly subject: string }>(
+    options: PublishOptions<C> | undefined,
+  ): { keys: KeysOf<C>; id: string; time: Date; traceparent: string } {
+    return {
+      keys: (options?.keys ?? {}) as KeysOf<C>,
+      id: options?.id ?? randomUUID(),
+      time: new Date(),
+      traceparent: continueTrace(options?.within?.traceparent),
+    };
   }
 
   #encode(value: unknown): string {

@@ -5,7 +5,11 @@ import type { Bus } from './bus.js';
 import type { Call } from './call.js';
 import { Answers, Hears } from './decorators.js';
 
-const example = rpc('ambit.rpc.example.v1.thing.get.{folder}', { summary: '', input: z.object({ id: z.string() }), output: z.object({ size: z.int() }) });
+const example = rpc('ambit.rpc.example.v1.thing.get.{folder}', {
+  summary: '',
+  input: z.object({ id: z.string() }),
+  output: z.object({ size: z.int() }),
+});
 const changed = event('ambit.evt.example.v1.thing.changed', { summary: '', payload: z.object({ id: z.string() }) });
 type Example = typeof example;
 

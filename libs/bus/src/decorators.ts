@@ -35,18 +35,25 @@ type On<F> = <T extends F>(target: object, key: string | symbol, method: TypedPr
 const REGISTRATIONS = Symbol('ambit:registrations');
 
 /** Answers a contract's requests with the method below. */
-export const Answers = <C extends Rpc>(contract: C): On<(input: Parsed<C>, call: Call<C>) => Promise<Returns<C>> | Returns<C>> => register({ kind: 'answers', contract });
+export const Answers = <C extends Rpc>(contract: C): On<(input: Parsed<C>, call: Call<C>) => Promise<Returns<C>> | Returns<C>> =>
+  register({ kind: 'answers', contract });
 
 /** Hears an event at least once, acknowledged after the method returned. */
-export const Hears = <C extends EventContract>(contract: C, options: HearsOptions = {}): On<(payload: z.output<C['payload']>, delivery: Delivery<C>) => Promise<void> | void> =>
-  register({ kind: 'hears', contract, options });
+export const Hears = <C extends EventContract>(
+  contract: C,
+  options: HearsOptions = {},
+): On<(payload: z.output<C['payload']>, delivery: Delivery<C>) => Promise<void> | void> => register({ kind: 'hears', contract, options });
 
 /** Takes jobs off their queue, each by one replica, acknowledged after the method returned. */
-export const Works = <C extends JobContract>(contract: C, options: WorksOptions = {}): On<(payload: z.output<C['payload']>, delivery: Delivery<C>) => Promise<void> | void> =>
-  register({ kind: 'works', contract, options });
+export const Works = <C extends JobContract>(
+  contract: C,
+  options: WorksOptions = {},
+): On<(payload: z.output<C['payload']>, delivery: Delivery<C>) => Promise<void> | void> => register({ kind: 'works', contract, options });
 
 /** Hears a signal in every replica. */
-export const Listens = <C extends SignalContract>(contract: C): On<(payload: z.output<C['payload']>, signal: IncomingSignal<C>) => Promise<void> | void> => register({ kind: 'listens', contract });
+export const Listens = <C extends SignalContract>(
+  contract: C,
+): On<(payload: z.output<C['payload']>, signal: IncomingSignal<C>) => Promise<void> | void> => register({ kind: 'listens', contract });
 
 /** The route under which Nest knows a registration. */
 export function routeOf(registration: Registration): string {

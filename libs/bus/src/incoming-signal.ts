@@ -10,7 +10,10 @@ export interface IncomingSignal<C extends { readonly subject: string } = { reado
 }
 
 /** Reads a signal's keys and trace; throws a TypeError when the subject is not the contract's. */
-export function incomingSignal<C extends { readonly subject: string }>(contract: C, message: Pick<Msg, 'subject' | 'headers'>): IncomingSignal<C> {
+export function incomingSignal<C extends { readonly subject: string }>(
+  contract: C,
+  message: Pick<Msg, 'subject' | 'headers'>,
+): IncomingSignal<C> {
   const traceparent = continueTrace(message.headers?.get(HEADER.traceparent));
   return { keys: keysOf<C['subject']>(contract, message.subject), traceparent, traceId: traceIdOf(traceparent) };
 }

@@ -8,7 +8,14 @@ export type { Delivery } from './held-message.js';
 export type { Identity } from './identity.js';
 export type { IncomingSignal } from './incoming-signal.js';
 export { silentLog, type Log } from './log.js';
-export { Responder, type AnswerHandler, type Listening, type ResponderOptions, type SignalHandler, type SubscribeOptions } from './responder.js';
+export {
+  Responder,
+  type AnswerHandler,
+  type Listening,
+  type ResponderOptions,
+  type SignalHandler,
+  type SubscribeOptions,
+} from './responder.js';
 export { RethrowFilter } from './rethrow.filter.js';
 export { ensureStreams, isRefusedByStream, streamConfig, verifyStreams, type EnsureOptions, type StorageDecl } from './streams.js';
 export { continueTrace, traceIdOf } from './trace.js';

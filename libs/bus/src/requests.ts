@@ -31,12 +31,19 @@ export class Requests {
     this.#connection = connection;
     this.#inbox = `${createInbox(inboxPrefix)}.`;
     this.#subscription = connection.subscribe(`${this.#inbox}*`, { callback: (error, message) => this.#receive(error, message) });
-    void connection.closed().then(() => this.#failAll(platformFault('TIMEOUT', undefined, 'The connection ended before the answer came; the request may have taken effect')));
+    void connection
+      .closed()
+      .then(() =>
+        this.#failAll(
+          platformFault('TIMEOUT', undefined, 'The connection ended before the answer came; the request may have taken effect'),
+        ),
+      );
   }
 
   /** Sends one request. Rejects with NobodyThere, a TIMEOUT fault, or the signal's reason. */
   send(subject: string, data: string, options: RequestOptions): Promise<Msg> {
-    if (this.#pending.size >= MAX_PENDING) return Promise.reject(platformFault('UNAVAILABLE', undefined, 'Too many requests are open in this process; nothing was sent'));
+    if (this.#pending.size >= MAX_PENDING)
+      return Promise.reject(platformFault('UNAVAILABLE', undefined, 'Too many requests are open in this process; nothing was sent'));
     const { signal } = options;
     if (signal?.aborted === true) return Promise.reject(signal.reason);
     const token = (this.#next++).toString(36);

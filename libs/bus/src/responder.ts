@@ -1,4 +1,14 @@
-import { Fault, MAX_PAYLOAD_BYTES, pattern, platformFault, type KeysOf, type Parsed, type Returns, type Rpc, type SignalContract } from '@ambit/contracts';
+import {
+  Fault,
+  MAX_PAYLOAD_BYTES,
+  pattern,
+  platformFault,
+  type KeysOf,
+  type Parsed,
+  type Returns,
+  type Rpc,
+  type SignalContract,
+} from '@ambit/contracts';
 import type { Msg, NatsConnection, Subscription } from '@nats-io/nats-core';
 import type { z } from 'zod';
 import { IncomingCall, type Call, type LiveSignals } from './call.js';
@@ -83,7 +93,8 @@ export class Responder {
     const isIdle = await this.#idle(drainMs);
     if (isIdle) return;
     for (const controller of this.#live) controller.abort(platformFault('CANCELLED', undefined, 'The service is shutting down'));
-    if (!(await this.#idle(Math.min(1_000, drainMs)))) this.#options.log.warn({ inFlight: this.#inFlight }, 'left with requests unanswered after the drain time');
+    if (!(await this.#idle(Math.min(1_000, drainMs))))
+      this.#options.log.warn({ inFlight: this.#inFlight }, 'left with requests unanswered after the drain time');
   }
 
   #subscribe(subject: string, queue: string | undefined, receive: (message: Msg) => void): Listening {
@@ -110,7 +121,8 @@ export class Responder {
     let code: string | undefined;
     try {
       const output = contract.output.safeParse(await handler(this.#inputOf(contract, message, call), call));
-      if (!output.success) throw new Error(`the answer to ${contract.subject} has not its contract's shape: ${JSON.stringify(issuesOf(output.error))}`);
+      if (!output.success)
+        throw new Error(`the answer to ${contract.subject} has not its contract's shape: ${JSON.stringify(issuesOf(output.error))}`);
       const body = JSON.stringify(output.data) ?? '';
       this.#bound(body.length * 3 > this.#maxBytes ? Buffer.byteLength(body) : 0);
       message.respond(body);
@@ -134,7 +146,8 @@ export class Responder {
       json = decodeJson(message.data);
       void call.keys;
     } catch (error) {
-      const reason = error instanceof SyntaxError ? 'the body is not JSON' : 'the body is not UTF-8, or the subject has a key that is no escaped token';
+      const reason =
+        error instanceof SyntaxError ? 'the body is not JSON' : 'the body is not UTF-8, or the subject has a key that is no escaped token';
       throw platformFault('INVALID_INPUT', { issues: [{ path: '', message: reason }] });
     }
     const input = contract.input.safeParse(json);

@@ -1,5 +1,13 @@
 import { Fault, type BucketDecl, type ObjectStoreDecl, type StreamDecl } from '@ambit/contracts';
-import { DiscardPolicy, JetStreamApiError, jetstreamManager, RetentionPolicy, StorageType, type JetStreamManager, type StreamConfig } from '@nats-io/jetstream';
+import {
+  DiscardPolicy,
+  JetStreamApiError,
+  jetstreamManager,
+  RetentionPolicy,
+  StorageType,
+  type JetStreamManager,
+  type StreamConfig,
+} from '@nats-io/jetstream';
 import { nanos, type NatsConnection } from '@nats-io/nats-core';
 
 export type StorageDecl = StreamDecl | BucketDecl | ObjectStoreDecl;
@@ -10,7 +18,11 @@ export interface EnsureOptions {
 }
 
 /** Creates what is missing and brings the rest to its declaration; never deletes. */
-export async function ensureStreams(connection: NatsConnection, declarations: readonly StorageDecl[], options: EnsureOptions = {}): Promise<void> {
+export async function ensureStreams(
+  connection: NatsConnection,
+  declarations: readonly StorageDecl[],
+  options: EnsureOptions = {},
+): Promise<void> {
   const manager = await jetstreamManager(connection);
   for (const declaration of declarations) {
     const config = streamConfig(declaration, options.replicas ?? 1);
@@ -77,10 +89,19 @@ export function streamConfig(declaration: StorageDecl, replicas: number): NamedC
         allow_rollup_hdrs: true,
         allow_direct: true,
         deny_delete: true,
-        ...(declaration.markerTtlMs === undefined ? {} : { allow_msg_ttl: true, subject_delete_marker_ttl: nanos(declaration.markerTtlMs) }),
+        ...(declaration.markerTtlMs === undefined
+          ? {}
+          : { allow_msg_ttl: true, subject_delete_marker_ttl: nanos(declaration.markerTtlMs) }),
       };
     case 'objects':
-      return { ...common, subjects: [`$O.${declaration.name}.C.>`, `$O.${declaration.name}.M.>`], retention: RetentionPolicy.Limits, discard: DiscardPolicy.New, allow_rollup_hdrs: true, allow_direct: true };
+      return {
+        ...common,
+        subjects: [`$O.${declaration.name}.C.>`, `$O.${declaration.name}.M.>`],
+        retention: RetentionPolicy.Limits,
+        discard: DiscardPolicy.New,
+        allow_rollup_hdrs: true,
+        allow_direct: true,
+      };
   }
 }
 
@@ -100,7 +121,8 @@ async function find(manager: JetStreamManager, name: string): Promise<StreamConf
 
 // The server leaves zero values out of what it tells.
 function differing(existing: StreamConfig, wanted: NamedConfig): string[] {
-  const plain = (value: unknown): string => JSON.stringify(value === undefined || value === false || value === 0 || value === -1 ? null : value);
+  const plain = (value: unknown): string =>
+    JSON.stringify(value === undefined || value === false || value === 0 || value === -1 ? null : value);
   const actual = new Map<string, unknown>(Object.entries(existing));
   return Object.entries(wanted).flatMap(([field, value]) => (plain(actual.get(field)) === plain(value) ? [] : [field]));
 }

@@ -95,7 +95,9 @@ class PullLoop {
       ack_wait: nanos(ACK_WAIT_MS),
       max_deliver: options.maxDeliveries ?? 5,
       filter_subjects: [...options.filters],
-      ...(options.durable === undefined ? { deliver_policy: DeliverPolicy.New, inactive_threshold: nanos(5 * 60_000) } : { durable_name: options.durable, deliver_policy: DeliverPolicy.All }),
+      ...(options.durable === undefined
+        ? { deliver_policy: DeliverPolicy.New, inactive_threshold: nanos(5 * 60_000) }
+        : { durable_name: options.durable, deliver_policy: DeliverPolicy.All }),
     };
     const manager = await jetstreamManager(this.#connection, { checkAPI: false });
     const info = await manager.consumers.add(stream, config);
@@ -113,7 +115,10 @@ class PullLoop {
       } catch (error) {
         if (this.#closing.signal.aborted || this.#connection.isClosed()) return;
         // The server is away or forgot the consumer; what is stored waits there for us.
-        this.#log.warn({ error, subject: this.#work.contract.subject }, 'pulling failed; trying again');
+        this.#log.warn(
+          { reason: error instanceof Error ? error.message : String(error), subject: this.#work.contract.subject },
+          'pulling failed; trying again',
+        );
         consumer = undefined;
         await this.#pause();
       }
@@ -140,8 +145,16 @@ class PullLoop {
       held.done();
     } catch (error) {
       const verdict = held.failed(error);
-      if (verdict === 'poison') this.#log.error({ error, subject: message.subject, sequence: message.seq, deliveries: held.deliveries, traceId: held.traceId }, 'gave a message up');
-      else this.#log.warn({ error, subject: message.subject, sequence: message.seq, deliveries: held.deliveries, traceId: held.traceId }, 'a message’s handler failed; it comes again');
+      if (verdict === 'poison')
+        this.#log.error(
+          { error, subject: message.subject, sequence: message.seq, deliveries: held.deliveries, traceId: held.traceId },
+          'gave a message up',
+        );
+      else
+        this.#log.warn(
+          { error, subject: message.subject, sequence: message.seq, deliveries: held.deliveries, traceId: held.traceId },
+          'a message’s handler failed; it comes again',
+        );
     } finally {
       held.end();
     }
@@ -166,4 +179,3 @@ function nameOf(contract: Stored): string {
   const [, , , , noun, verb] = contract.subject.split('.');
   return `${noun}-${verb}`;
 }
-

@@ -61,7 +61,11 @@ it('gives the handler its keys, its time and who it is for', () =>
       return { folder: call.keys.folder, version: input.text.length };
     },
     async () => {
-      const written = await nats.bus.call(notes.writeNote, { id: 'a', text: 'four' }, { keys: { folder: 'a.b *' }, principal: ALICE, timeoutMs: 250 });
+      const written = await nats.bus.call(
+        notes.writeNote,
+        { id: 'a', text: 'four' },
+        { keys: { folder: 'a.b *' }, principal: ALICE, timeoutMs: 250 },
+      );
       expect(written).toEqual({ folder: 'a.b *', version: 4 });
     },
   ));
@@ -89,7 +93,8 @@ it('believes no identity on a subject that workers may publish to', () =>
   answering(
     notes.workerNote,
     (_input, call) => ({ principal: call.principal?.id ?? null }),
-    async () => expect(await nats.bus.call(notes.workerNote, {}, { keys: { agentId: 'a' }, principal: ALICE })).toEqual({ principal: null }),
+    async () =>
+      expect(await nats.bus.call(notes.workerNote, {}, { keys: { agentId: 'a' }, principal: ALICE })).toEqual({ principal: null }),
   ));
 
 it('carries a declared fault whole', () =>
@@ -99,7 +104,12 @@ it('carries a declared fault whole', () =>
       throw fault(notes.getNote, 'NOTE_NOT_FOUND', { id });
     },
     async () => {
-      expect(await refusal(nats.bus.call(notes.getNote, { id: 'x' }))).toMatchObject({ code: 'NOTE_NOT_FOUND', status: 404, retry: 'never', data: { id: 'x' } });
+      expect(await refusal(nats.bus.call(notes.getNote, { id: 'x' }))).toMatchObject({
+        code: 'NOTE_NOT_FOUND',
+        status: 404,
+        retry: 'never',
+        data: { id: 'x' },
+      });
       const raw = await nats.connection.request(GET, '{"id":"x"}');
       expect(raw.headers?.get('Nats-Service-Error-Code')).toBe('404');
       expect(raw.headers?.get('Nats-Service-Error')).toBe('There is no such note');
@@ -117,7 +127,11 @@ it('tells nothing of an undeclared error but a trace id, and logs it once', () =
       logged.length = 0;
       const raw = await nats.connection.request(GET, '{"id":"x"}');
       expect(raw.string()).not.toContain('hunter2');
-      expect(raw.json()).toEqual({ code: 'INTERNAL', message: expect.any(String), data: { traceId: expect.stringMatching(/^[0-9a-f]{32}$/) } });
+      expect(raw.json()).toEqual({
+        code: 'INTERNAL',
+        message: expect.any(String),
+        data: { traceId: expect.stringMatching(/^[0-9a-f]{32}$/) },
+      });
       expect(logged).toHaveLength(1);
     },
   ));
@@ -168,7 +182,11 @@ it('sends nothing that is larger than anybody takes', async () => {
 });
 
 it('answers INTERNAL rather than another shape than the contract has', () =>
-  answering(notes.getNote, () => JSON.parse('{"id":1}'), async () => expect(await refusal(nats.bus.call(notes.getNote, { id: 'x' }))).toMatchObject({ code: 'INTERNAL' })));
+  answering(
+    notes.getNote,
+    () => JSON.parse('{"id":1}'),
+    async () => expect(await refusal(nats.bus.call(notes.getNote, { id: 'x' }))).toMatchObject({ code: 'INTERNAL' }),
+  ));
 
 it('makes a nested call’s INVALID_INPUT its own mistake', () =>
   serving(
@@ -183,7 +201,10 @@ it('makes a nested call’s INVALID_INPUT its own mistake', () =>
   ));
 
 it('says that nobody is there, and that nothing was done', async () => {
-  expect(await refusal(nats.bus.call(notes.getNote, { id: 'x' }, { timeoutMs: 2_000 }))).toMatchObject({ code: 'UNAVAILABLE', retry: 'later' });
+  expect(await refusal(nats.bus.call(notes.getNote, { id: 'x' }, { timeoutMs: 2_000 }))).toMatchObject({
+    code: 'UNAVAILABLE',
+    retry: 'later',
+  });
 });
 
 it('repeats after a time-out only what is idempotent', async () => {
@@ -194,7 +215,10 @@ it('repeats after a time-out only what is idempotent', async () => {
       responder.answer(notes.getNote, () => (calls.get++, never()));
     },
     async () => {
-      expect(await refusal(nats.bus.call(notes.writeNote, { id: 'a', text: '' }, { keys: { folder: 'f' }, timeoutMs: 50 }))).toMatchObject({ code: 'TIMEOUT', retry: 'never' });
+      expect(await refusal(nats.bus.call(notes.writeNote, { id: 'a', text: '' }, { keys: { folder: 'f' }, timeoutMs: 50 }))).toMatchObject({
+        code: 'TIMEOUT',
+        retry: 'never',
+      });
       expect(await refusal(nats.bus.call(notes.getNote, { id: 'a' }))).toMatchObject({ code: 'TIMEOUT' });
       expect(calls).toEqual({ write: 1, get: 2 });
     },
@@ -295,7 +319,12 @@ it('sends a signal to whoever listens to its keys, and to nobody else', async ()
 });
 
 it('does not read an answer of another shape, nor a fault that nobody declared', async () => {
-  const bodies: readonly (readonly [string, string?])[] = [['{"id":1}'], ['not json'], ['{"code":"toString","message":"x"}', '500'], ['{"code":"NOTE_NOT_FOUND","message":"x","data":{}}', '404']];
+  const bodies: readonly (readonly [string, string?])[] = [
+    ['{"id":1}'],
+    ['not json'],
+    ['{"code":"toString","message":"x"}', '500'],
+    ['{"code":"NOTE_NOT_FOUND","message":"x","data":{}}', '404'],
+  ];
   for (const [body, status] of bodies) {
     const liar = nats.connection.subscribe(GET, {
       callback: (_error, message) => {

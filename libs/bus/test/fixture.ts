@@ -16,12 +16,26 @@ export const notes = {
       NOTE_LOCKED: { status: 423, retry: 'later', message: 'Somebody holds the note' },
     },
   }),
-  writeNote: rpc('ambit.rpc.notes.v1.note.write.{folder}', { summary: 'Write a note', input: Note, output: z.object({ folder: z.string(), version: z.int() }), timeoutMs: 300 }),
-  workerNote: rpc('ambit.rpc.notes.v1.note.tell.{agentId}', { summary: 'A worker tells', input: z.object({}), output: z.object({ principal: z.string().nullable() }), audience: 'worker' }),
+  writeNote: rpc('ambit.rpc.notes.v1.note.write.{folder}', {
+    summary: 'Write a note',
+    input: Note,
+    output: z.object({ folder: z.string(), version: z.int() }),
+    timeoutMs: 300,
+  }),
+  workerNote: rpc('ambit.rpc.notes.v1.note.tell.{agentId}', {
+    summary: 'A worker tells',
+    input: z.object({}),
+    output: z.object({ principal: z.string().nullable() }),
+    audience: 'worker',
+  }),
   noteWritten: event('ambit.evt.notes.v1.note.written.{folder}', { summary: 'A note was written', payload: Note }),
   noteRead: event('ambit.evt.notes.v1.note.read', { summary: 'A note was read', payload: Note }),
   otherRead: event('ambit.evt.books.v1.note.read', { summary: 'The same, of another owner', payload: Note }),
-  print: job('ambit.job.tool-gateway.v1.call.execute-deferred.{sessionId}', { summary: 'Print a note', payload: Note, stream: streams.deferred.name }),
+  print: job('ambit.job.tool-gateway.v1.call.execute-deferred.{sessionId}', {
+    summary: 'Print a note',
+    payload: Note,
+    stream: streams.deferred.name,
+  }),
   noteOpened: signal('ambit.ctl.notes.v1.note.opened.{folder}', { summary: 'Somebody looks', payload: z.object({ by: z.string() }) }),
 };
 

@@ -42,7 +42,13 @@ class NoteHandlers {
 @Module({ controllers: [NoteHandlers], providers: [NoteService] })
 class NoteModule {}
 
-const use: HandledUse = { answers: [notes.getNote], answersDynamically: [], hears: [notes.noteRead, notes.otherRead], works: [], listens: [] };
+const use: HandledUse = {
+  answers: [notes.getNote],
+  answersDynamically: [],
+  hears: [notes.noteRead, notes.otherRead],
+  works: [],
+  listens: [],
+};
 
 async function start(module: Type, handled: HandledUse): Promise<INestMicroservice> {
   const strategy = new BusServer({ connection: nats.connection, name: 'notes', version: '1.2.3', use: handled, log: silentLog });
@@ -66,7 +72,13 @@ it('injects into handlers, hears with several decorators, and tells tools what i
     type: 'io.nats.micro.v1.info_response',
     name: 'notes',
     version: '1.2.3',
-    endpoints: [{ subject: notes.getNote.subject, queue_group: 'notes', metadata: { contract: notes.getNote.subject, schema: expect.stringMatching(/^[0-9a-f]{16}$/) } }],
+    endpoints: [
+      {
+        subject: notes.getNote.subject,
+        queue_group: 'notes',
+        metadata: { contract: notes.getNote.subject, schema: expect.stringMatching(/^[0-9a-f]{16}$/) },
+      },
+    ],
   });
   const stats = (await nats.connection.request('$SRV.STATS', '')).json();
   expect(stats).toMatchObject({ type: 'io.nats.micro.v1.stats_response', endpoints: [{ num_requests: 1, num_errors: 0 }] });
@@ -77,7 +89,9 @@ it('injects into handlers, hears with several decorators, and tells tools what i
 });
 
 it('does not start when a declared handler is missing, or one is not declared', async () => {
-  await expect(start(NoteModule, { ...use, answers: [notes.getNote, notes.writeNote] })).rejects.toThrow(/answers ambit\.rpc\.notes\.v1\.note\.write\.\{folder\}: no method is decorated/);
+  await expect(start(NoteModule, { ...use, answers: [notes.getNote, notes.writeNote] })).rejects.toThrow(
+    /answers ambit\.rpc\.notes\.v1\.note\.write\.\{folder\}: no method is decorated/,
+  );
   await expect(start(NoteModule, { ...use, answers: [] })).rejects.toThrow(/handled, but not declared/);
   const dynamically = await start(NoteModule, { ...use, answersDynamically: [notes.writeNote] });
   await dynamically.close();

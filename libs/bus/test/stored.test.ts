@@ -31,7 +31,10 @@ it('keeps events for a listener that was away, in order, by key', async () => {
   for (const id of ['1', '2', '3']) await nats.bus.emit(notes.noteWritten, note(id), { keys: { folder: 'order' } });
   await nats.bus.emit(notes.noteWritten, note('other'), { keys: { folder: 'elsewhere' } });
   const seen = heard<string>(3);
-  await workers.consume(notes.noteWritten, ({ id }, { keys }) => seen.add(`${keys.folder}/${id}`), { durable: 'a--note-written', filters: inFolder('order') });
+  await workers.consume(notes.noteWritten, ({ id }, { keys }) => seen.add(`${keys.folder}/${id}`), {
+    durable: 'a--note-written',
+    filters: inFolder('order'),
+  });
   expect(await seen.all).toEqual(['order/1', 'order/2', 'order/3']);
 });
 
@@ -87,7 +90,8 @@ it('never hands a handler a stored message of another shape', async () => {
 it('hands each job to one worker and removes it when done', async () => {
   const other = new Workers(nats.connection, silentLog);
   const done = heard<string>(20);
-  for (const pool of [workers, other]) await pool.consume(notes.print, ({ id }) => done.add(id), { durable: 'printer', filters: [pattern(notes.print)], concurrency: 4 });
+  for (const pool of [workers, other])
+    await pool.consume(notes.print, ({ id }) => done.add(id), { durable: 'printer', filters: [pattern(notes.print)], concurrency: 4 });
   const ids = Array.from({ length: 20 }, (_, index) => String(index));
   await Promise.all(ids.map((id) => nats.bus.enqueue(notes.print, note(id), { keys: { sessionId: 's' }, id: `job-${id}` })));
   expect([...(await done.all)].sort()).toEqual([...ids].sort());
@@ -125,7 +129,9 @@ it('makes streams and buckets as declared, twice over, and names what is missing
   await verifyStreams(nats.connection, declared);
   const other = { ...buckets.epochs, name: 'ambit_other' };
   const changed = { ...streams.runs, maxBytes: 1_000_000 };
-  await expect(verifyStreams(nats.connection, [other, changed])).rejects.toThrow(/ambit_other does not exist\n- AMBIT_RUNS differs in max_bytes/);
+  await expect(verifyStreams(nats.connection, [other, changed])).rejects.toThrow(
+    /ambit_other does not exist\n- AMBIT_RUNS differs in max_bytes/,
+  );
   await ensureStreams(nats.connection, [changed]);
   await verifyStreams(nats.connection, [changed]);
 });

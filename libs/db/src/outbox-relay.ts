@@ -128,14 +128,19 @@ export class OutboxRelay {
       try {
         await this.#connected();
       } catch (error) {
-        if (!this.#stopping.signal.aborted) this.#options.log.warn({ error, owner: this.#options.owner }, 'the outbox relay lost its connection; connecting again');
+        if (!this.#stopping.signal.aborted)
+          this.#options.log.warn({ error, owner: this.#options.owner }, 'the outbox relay lost its connection; connecting again');
       }
       await this.#rest(POLL_MS);
     }
   }
 
   async #connected(): Promise<void> {
-    const client = new pg.Client({ connectionString: this.#options.url, application_name: `${this.#options.owner} outbox`, keepAlive: true });
+    const client = new pg.Client({
+      connectionString: this.#options.url,
+      application_name: `${this.#options.owner} outbox`,
+      keepAlive: true,
+    });
     const lost = new Promise<never>((_resolve, reject) => {
       client.once('error', reject);
       client.once('end', () => reject(new Error('the connection ended')));
@@ -168,19 +173,28 @@ export class OutboxRelay {
   }
 
   async #lock(client: pg.Client): Promise<boolean> {
-    const { rows } = await this.#query<{ locked: boolean }>(client, `SELECT pg_try_advisory_lock(hashtextextended($1, 0)) AS locked`, [`ambit.outbox.${this.#schema}`]);
+    const { rows } = await this.#query<{ locked: boolean }>(client, `SELECT pg_try_advisory_lock(hashtextextended($1, 0)) AS locked`, [
+      `ambit.outbox.${this.#schema}`,
+    ]);
     return rows[0]?.locked === true;
   }
 
   /** Publishes up to a batch, stops at the first failure that may pass; gives the number of rows settled. */
   async #publishBatch(client: pg.Client): Promise<number> {
-    const { rows } = await this.#query<{ id: string; message_id: string; subject: string; payload: string; headers: Record<string, string> }>(
+    const { rows } = await this.#query<{
+      id: string;
+      message_id: string;
+      subject: string;
+      payload: string;
+      headers: Record<string, string>;
+    }>(
       client,
       `SELECT "id", "message_id", "subject", "payload", "headers" FROM "${this.#schema}"."outbox" WHERE "settled_at" IS NULL ORDER BY "id" LIMIT ${BATCH}`,
     );
     const settled = new Map<OutboxId, Settled>();
     try {
-      for (const together of bySubject(rows.map(({ id, message_id, ...row }) => ({ ...row, id: BigInt(id), messageId: message_id })))) await this.#publish(together, settled);
+      for (const together of bySubject(rows.map(({ id, message_id, ...row }) => ({ ...row, id: BigInt(id), messageId: message_id }))))
+        await this.#publish(together, settled);
     } catch (error) {
       this.#options.log.warn({ error, owner: this.#options.owner }, 'publishing from the outbox failed; trying again');
       await this.#mark(client, settled);
@@ -199,7 +213,10 @@ export class OutboxRelay {
       if (outcome.status === 'fulfilled') settled.set(row.id, { sequence: outcome.value.sequence });
       else if (this.#options.isRefusal(outcome.reason)) {
         settled.set(row.id, { error: String(outcome.reason) });
-        this.#options.log.error({ error: outcome.reason, owner: this.#options.owner, id: String(row.id), subject: row.subject }, 'a stream refused a message of the outbox; it is kept with its error');
+        this.#options.log.error(
+          { error: outcome.reason, owner: this.#options.owner, id: String(row.id), subject: row.subject },
+          'a stream refused a message of the outbox; it is kept with its error',
+        );
       } else throw outcome.reason;
     }
   }
@@ -224,8 +241,13 @@ export class OutboxRelay {
     if (missing.length === 0 || client === undefined) return;
     const text = `SELECT "id", "sequence", "error" FROM "${this.#schema}"."outbox" WHERE "id" = ANY($1::bigint[]) AND "settled_at" IS NOT NULL`;
     // A failure here is the connection's, which the main loop notices and mends.
-    const result = await this.#query<{ id: string; sequence: string | null; error: string | null }>(client, text, [missing.map(String)]).catch(() => undefined);
-    const settled = result?.rows.map((row): [OutboxId, Settled] => [BigInt(row.id), row.error === null ? { sequence: Number(row.sequence) } : { error: row.error }]);
+    const result = await this.#query<{ id: string; sequence: string | null; error: string | null }>(client, text, [
+      missing.map(String),
+    ]).catch(() => undefined);
+    const settled = result?.rows.map((row): [OutboxId, Settled] => [
+      BigInt(row.id),
+      row.error === null ? { sequence: Number(row.sequence) } : { error: row.error },
+    ]);
     this.#tell(new Map(settled));
   }
 
@@ -244,7 +266,10 @@ export class OutboxRelay {
   async #sweep(client: pg.Client): Promise<void> {
     if (!this.#isActive || performance.now() - this.#sweptAt < SWEEP_MS) return;
     this.#sweptAt = performance.now();
-    await this.#query(client, `DELETE FROM "${this.#schema}"."outbox" WHERE "settled_at" < now() - interval '${KEEP_SETTLED}' AND "error" IS NULL`);
+    await this.#query(
+      client,
+      `DELETE FROM "${this.#schema}"."outbox" WHERE "settled_at" < now() - interval '${KEEP_SETTLED}' AND "error" IS NULL`,
+    );
   }
 
   /** One query at a time: the connection also serves those who wait and those who measure. */

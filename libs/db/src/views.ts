@@ -23,7 +23,15 @@ export type GatewayDb = Pick<
 export type BrokerDb = Pick<PrismaClient, Common | 'brokerOutbox' | 'brokerAudit'>;
 export type SkillDb = Pick<
   PrismaClient,
-  Common | 'skillOutbox' | 'skillAudit' | 'skillBlob' | 'skillBlobChunk' | 'skillVersion' | 'skillEntry' | 'skillContribution' | 'skillEpoch'
+  | Common
+  | 'skillOutbox'
+  | 'skillAudit'
+  | 'skillBlob'
+  | 'skillBlobChunk'
+  | 'skillVersion'
+  | 'skillEntry'
+  | 'skillContribution'
+  | 'skillEpoch'
 >;
 export type PluginDb = Pick<PrismaClient, Common | 'pluginOutbox' | 'pluginAudit'>;
 export type AdminDb = Pick<PrismaClient, Common | 'adminOutbox' | 'adminAudit'>;

@@ -8,7 +8,13 @@ let database: Database;
 beforeAll(async () => {
   postgres = await startPostgres();
   const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
-  database = openDatabase({ url: postgres.url, owner: 'skill-store', log, publish: () => Promise.reject(new Error('unused')), isRefusal: () => false });
+  database = openDatabase({
+    url: postgres.url,
+    owner: 'skill-store',
+    log,
+    publish: () => Promise.reject(new Error('unused')),
+    isRefusal: () => false,
+  });
 }, 60_000);
 afterAll(async () => {
   await database.close();
@@ -16,10 +22,22 @@ afterAll(async () => {
 });
 
 const entry = (action: string): AuditEntry => ({
-  at: '2030-01-02T03:04:05.000Z', actor: { id: 'user:alice', kind: 'person', issuer: 'local', display: 'Alice' }, principal: null, via: { kind: 'token', id: 't' }, projectId: 'default',
-  action, target: 'skill:ä "quoted"', beforeDigest: null, afterDigest: 'a'.repeat(64), rule: null, reason: null, traceId: null, retention: 'audit',
+  at: '2030-01-02T03:04:05.000Z',
+  actor: { id: 'user:alice', kind: 'person', issuer: 'local', display: 'Alice' },
+  principal: null,
+  via: { kind: 'token', id: 't' },
+  projectId: 'default',
+  action,
+  target: 'skill:ä "quoted"',
+  beforeDigest: null,
+  afterDigest: 'a'.repeat(64),
+  rule: null,
+  reason: null,
+  traceId: null,
+  retention: 'audit',
 });
-const append = (action: string): Promise<unknown> => database.client.$transaction((transaction) => appendAudit(transaction, 'skill-store', entry(action)));
+const append = (action: string): Promise<unknown> =>
+  database.client.$transaction((transaction) => appendAudit(transaction, 'skill-store', entry(action)));
 
 it('chains concurrent records without a gap, tells each by the outbox, and finds the chain intact', async () => {
   await Promise.all(Array.from({ length: 8 }, (_, index) => append(`skill.put.${index}`)));

@@ -17,7 +17,13 @@ beforeAll(async () => {
 afterAll(() => postgres.stop());
 beforeEach(() => {
   // This one never publishes: it is never started.
-  database = openDatabase({ url: postgres.url, owner: OWNER, log, publish: () => Promise.reject(new Error('not started')), isRefusal: () => false });
+  database = openDatabase({
+    url: postgres.url,
+    owner: OWNER,
+    log,
+    publish: () => Promise.reject(new Error('not started')),
+    isRefusal: () => false,
+  });
 });
 afterEach(async () => {
   await Promise.all(relays.map((relay) => relay.close()));
@@ -51,8 +57,14 @@ function relay(published: Published): OutboxRelay {
 }
 
 let made = 0;
-const message = (subject: string): StoredMessage => ({ subject, payload: '{"a":1}', headers: { 'Nats-Rollup': 'sub' }, messageId: `m-${made++}` });
-const add = (...subjects: string[]): Promise<OutboxId[]> => database.client.$transaction((transaction) => addToOutbox(transaction, OWNER, subjects.map(message)));
+const message = (subject: string): StoredMessage => ({
+  subject,
+  payload: '{"a":1}',
+  headers: { 'Nats-Rollup': 'sub' },
+  messageId: `m-${made++}`,
+});
+const add = (...subjects: string[]): Promise<OutboxId[]> =>
+  database.client.$transaction((transaction) => addToOutbox(transaction, OWNER, subjects.map(message)));
 const soon = (): AbortSignal => AbortSignal.timeout(10_000);
 
 it('publishes what a transaction committed, in order, and tells where it stands', async () => {
@@ -149,6 +161,8 @@ it('stops waiting when the signal aborts', async () => {
 async function killRelays(): Promise<void> {
   const client = new pg.Client({ connectionString: postgres.url });
   await client.connect();
-  await client.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'skill-store outbox' AND datname = current_database()");
+  await client.query(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'skill-store outbox' AND datname = current_database()",
+  );
   await client.end();
 }

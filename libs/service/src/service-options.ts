@@ -22,7 +22,8 @@ export interface DatabaseContext {
 export interface ServiceDatabase {
   readonly providers: readonly Provider[];
   readonly outbox: { lag(): Promise<{ readonly rows: number; readonly oldestMs: number } | undefined> };
-  start(): void;
+  /** Resolves once the database is usable, or known to be away. */
+  start(): Promise<void>;
   ping(): Promise<void>;
   close(): Promise<void>;
 }

@@ -100,6 +100,7 @@ export async function startService<S extends z.ZodObject>(
       ...(database?.providers ?? []),
     ]);
     // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- without a schema there is nothing that `port` could read
+    await database?.start();
     const app = await startNest(root, server, {
       log,
       closers,
@@ -108,7 +109,6 @@ export async function startService<S extends z.ZodObject>(
           ? undefined
           : { port: options.http.port(config as Readonly<z.output<S>>), configure: options.http.configure },
     });
-    database?.start();
     closers.push(async () => readiness.open(false));
     readiness.open(true);
     log.info({ opsPort: ops.port }, 'ready');

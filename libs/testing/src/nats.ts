@@ -29,7 +29,9 @@ const MAX_PAYLOAD = 'max_payload: 1MB';
 /** A nats-server with JetStream for one test file, in a container where an engine answers, as a local process elsewhere. */
 export async function startNats(options: TestNatsOptions = {}): Promise<TestNats> {
   watchWire();
-  const server = await inContainerOr<{ readonly url: string; stop(): Promise<void> }>(IMAGE, natsContainer, () => throwAwayNats({ cacheDir: join(root, '.ambit', 'bin') }));
+  const server = await inContainerOr<{ readonly url: string; stop(): Promise<void> }>(IMAGE, natsContainer, () =>
+    throwAwayNats({ cacheDir: join(root, '.ambit', 'bin') }),
+  );
   const connection = await connectBus({ url: server.url, name: 'test' });
   if (options.streams !== false)
     await ensureStreams(connection, [...Object.values(streams), ...Object.values(buckets), ...Object.values(objectStores)]);
