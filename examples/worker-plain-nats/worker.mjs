@@ -21,13 +21,16 @@ async function call(subject, body, seconds = 30) {
   header.set('Ambit-Timeout-Ms', String(seconds * 1000));
   const message = await nc.request(`ambit.rpc.${subject}.${AGENT}`, JSON.stringify(body), { timeout: seconds * 1000, headers: header });
   const answer = message.json();
-  if (message.headers?.get('Nats-Service-Error-Code')) throw Object.assign(new Error(`${answer.code}: ${answer.message}`), { code: answer.code });
+  if (message.headers?.get('Nats-Service-Error-Code'))
+    throw Object.assign(new Error(`${answer.code}: ${answer.message}`), { code: answer.code });
   return answer;
 }
 
 /** The closed snapshot: gzip in parts, and it must hash to the fingerprint that the job names. */
 async function snapshotOf(fingerprint) {
-  const get = async (key) => (await nc.request(`$JS.API.DIRECT.GET.KV_ambit_snapshots.$KV.ambit_snapshots.${AGENT}.${fingerprint}.${key}`, '', { timeout: 5000 })).data;
+  const get = async (key) =>
+    (await nc.request(`$JS.API.DIRECT.GET.KV_ambit_snapshots.$KV.ambit_snapshots.${AGENT}.${fingerprint}.${key}`, '', { timeout: 5000 }))
+      .data;
   const head = JSON.parse(Buffer.from(await get('head')).toString());
   const parts = [];
   for (let n = 0; n < head.parts; n++) parts.push(await get(n));
@@ -40,8 +43,12 @@ async function snapshotOf(fingerprint) {
 function sample(messages) {
   const request = messages.findLastIndex((message) => message.role === 'user');
   const since = messages.slice(request + 1);
-  const steps = messages[request].content.map((block) => block.text ?? '').join('\n').split(/\n\s*\n/)
-    .map((step) => [...step.matchAll(/^use (\S+)(?: with (.+))?$/gm)]).filter((step) => step.length > 0);
+  const steps = messages[request].content
+    .map((block) => block.text ?? '')
+    .join('\n')
+    .split(/\n\s*\n/)
+    .map((step) => [...step.matchAll(/^use (\S+)(?: with (.+))?$/gm)])
+    .filter((step) => step.length > 0);
   const next = steps[since.filter((message) => message.role === 'assistant').length] ?? [];
   const calls = next.map(([, name, json]) => ({ callId: randomUUID(), name, arguments: json ?? '{}' }));
   return { calls, content: calls.length > 0 ? [] : [{ type: 'text', text: 'Done.' }] };
@@ -98,7 +105,11 @@ function inboxOf(file) {
 
 process.once('SIGTERM', () => process.exit(0)); // a run that was going is redelivered
 const name = `${AGENT}_shared`;
-const runs = jetstream(nc).consumers.getConsumerFromInfo({ stream_name: 'AMBIT_RUNS', name, config: { durable_name: name, ack_policy: AckPolicy.Explicit } });
+const runs = jetstream(nc).consumers.getConsumerFromInfo({
+  stream_name: 'AMBIT_RUNS',
+  name,
+  config: { durable_name: name, ack_policy: AckPolicy.Explicit },
+});
 process.stdout.write(`plain worker takes the runs of ${AGENT}\n`);
 for (;;) {
   const job = await runs.next({ expires: 30_000, bind: true }); // any exception from here ends the process, and the run is redelivered

@@ -33,5 +33,8 @@ export type SkillDb = Pick<
   | 'skillContribution'
   | 'skillEpoch'
 >;
-export type PluginDb = Pick<PrismaClient, Common | 'pluginOutbox' | 'pluginAudit'>;
+export type PluginDb = Pick<
+  PrismaClient,
+  Common | 'pluginOutbox' | 'pluginAudit' | 'pluginBlob' | 'pluginBlobChunk' | 'pluginPackage' | 'pluginInstallation'
+>;
 export type AdminDb = Pick<PrismaClient, Common | 'adminOutbox' | 'adminAudit'>;

@@ -1,0 +1,27 @@
+import { Module } from '@nestjs/common';
+import { ActivationService } from './activation.service.js';
+import { PluginBlobs } from './blobs.js';
+import { Fences } from './fences.js';
+import { IntakeService } from './intake.service.js';
+import { PackageService } from './package.service.js';
+import { PluginHandlers } from './plugin.handlers.js';
+import { PluginRepository } from './plugin.repository.js';
+import { PluginService } from './plugin.service.js';
+import { RevocationService } from './revocation.service.js';
+import { UpkeepService } from './upkeep.service.js';
+
+@Module({
+  controllers: [PluginHandlers],
+  providers: [
+    PluginBlobs,
+    PluginRepository,
+    Fences,
+    IntakeService,
+    ActivationService,
+    RevocationService,
+    PluginService,
+    PackageService,
+    UpkeepService,
+  ],
+})
+export class PluginRegistryModule {}

@@ -1,0 +1,29 @@
+import { Plugin } from '@ambit/contracts';
+import type { Installation, Package } from './plugin.repository.js';
+
+/** An installation and its package as others see them. */
+export function viewOf(installation: Installation, found: Package): Plugin {
+  const { manifest } = found;
+  return Plugin.parse({
+    id: installation.id,
+    projectId: installation.projectId,
+    version: manifest.version,
+    display: manifest.display,
+    description: manifest.description,
+    publisher: manifest.publisher,
+    sourceFormat: 'agent-plugins-1.0.0',
+    digest: found.digest,
+    signed: 'unsigned',
+    state: installation.state,
+    wanted: installation.wanted,
+    reason: installation.reason,
+    contributes: { ...installation.contributes, tools: [], agents: [] },
+    warnings: manifest.warnings,
+    epoch: installation.epoch,
+    fence: installation.fence,
+    set: installation.set,
+    revision: installation.revision,
+    installedAt: installation.installedAt.toISOString(),
+    updatedAt: installation.updatedAt.toISOString(),
+  });
+}
