@@ -22,8 +22,9 @@ const { asyncapiDocument, validateAsyncapi } = await import('./gen/asyncapi.mjs'
 const { faultsPage } = await import('./gen/faults.mjs');
 const { subjectsPage } = await import('./gen/subjects.mjs');
 const { checkServices, servicesPage, systemPicture } = await import('./gen/system.mjs');
+const { metricsPage } = await import('./gen/metrics.mjs');
 const { permissionsPage } = await import('./gen/permissions.mjs');
-const { contributedFiles } = await import('./gen/contributed.mjs');
+const { openapiText } = await import('./gen/openapi.mjs');
 const { decisionIndex } = await import('./gen/decisions.mjs');
 
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
@@ -36,12 +37,14 @@ const files = new Map([
   ['docs/generated/asyncapi.json', `${JSON.stringify(asyncapi, null, 2)}\n`],
   ['docs/generated/faults.md', faultsPage()],
   ['docs/generated/subjects.md', subjectsPage()],
+  ['docs/generated/metrics.md', metricsPage(root)],
   ['docs/generated/permissions.md', permissionsPage()],
   ['docs/generated/services.md', servicesPage()],
   ['docs/generated/system.mmd', systemPicture()],
   ['docs/decisions/README.md', decisionIndex(root)],
-  ...(await contributedFiles(root, version)),
 ]);
+const openapi = await openapiText(root, version);
+if (openapi !== undefined) files.set('docs/generated/openapi.json', openapi);
 
 const stale = [];
 for (const [path, text] of files) {
