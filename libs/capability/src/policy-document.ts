@@ -9,10 +9,10 @@ import { formatDuration, parseDuration } from './duration.js';
 
 const Name = z.string().trim().min(1, 'a name may not be blank').max(200);
 const LIST_HELP = 'write all, none or a list of names; null and a blank are errors, and leaving it out means none';
-const WrittenList = z
+const WrittenNames = z
   .union([z.literal('all'), z.literal('none'), z.array(Name).max(1_000)], { error: LIST_HELP })
-  .refine((list) => typeof list === 'string' || new Set(list).size === list.length, 'a name stands twice in the list')
-  .default('none');
+  .refine((list) => typeof list === 'string' || new Set(list).size === list.length, 'a name stands twice in the list');
+const WrittenList = WrittenNames.default('none');
 type WrittenList = z.output<typeof WrittenList>;
 
 const Duration = z
@@ -49,7 +49,8 @@ type WrittenRule = z.output<typeof WrittenRule>;
 
 const WrittenSubagent = z.strictObject({
   agent: z.union([z.literal('self'), AgentId]),
-  servers: WrittenList.optional(),
+  // Left out, the slot narrows nothing: the policy of the agent it names already says what that one may use.
+  servers: WrittenNames.optional(),
   description: z.string().max(200).default(''),
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { createRequire } from 'node:module';
+import * as reference_ from 'canonicalize';
 import fc from 'fast-check';
 import { byCodeUnit, canonicalJson, fingerprint, NotCanonical, sha256Hex } from '../src/canonical.js';
 import { check } from './property.js';
@@ -15,7 +15,8 @@ function shuffled(value: unknown): unknown {
       .map(([key, entry]) => [key, shuffled(entry)]),
   );
 }
-const reference: (value: unknown) => string = createRequire(import.meta.url)('canonicalize');
+// The package's types say an ES module, and it is CommonJS: its default is the function itself.
+const reference: (value: unknown) => string = Object.assign(reference_.default);
 const hasProto = (text: string) => text.includes('__proto__');
 
 describe('canonical JSON', () => {

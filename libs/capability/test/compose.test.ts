@@ -65,7 +65,7 @@ describe('composition', () => {
         fc.array(skill_, { maxLength: 4 }),
         fc.record({ servers: list, plugins: list, skills: list }),
         fc.nat(),
-        (servers, toolsets, skills, lists, seed) => {
+        (...[servers, toolsets, skills, lists, seed]) => {
           const input = world({
             policies: [policy({ ...lists, disabledTools: ['deploy'] })],
             servers: ok(...servers.map((part, index) => server(index + 1, part))),
