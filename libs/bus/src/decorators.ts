@@ -1,6 +1,7 @@
 import 'reflect-metadata';
 import { pattern, type EventContract, type JobContract, type Parsed, type Returns, type Rpc, type SignalContract } from '@ambit/contracts';
-import { Ctx, MessagePattern, Payload } from '@nestjs/microservices';
+import type { Type } from '@nestjs/common';
+import { MessagePattern } from '@nestjs/microservices';
 import type { z } from 'zod';
 import type { Call } from './call.js';
 import type { Delivery } from './held-message.js';
@@ -32,7 +33,7 @@ export type Registration =
 /** A method decorator that compiles only on a method of this shape. */
 type On<F> = <T extends F>(target: object, key: string | symbol, method: TypedPropertyDescriptor<T>) => void;
 
-const REGISTRATIONS = Symbol('ambit:registrations');
+const HANDLINGS = Symbol('ambit:handlings');
 
 /** Answers a contract's requests with the method below. */
 export const Answers = <C extends Rpc>(contract: C): On<(input: Parsed<C>, call: Call<C>) => Promise<Returns<C>> | Returns<C>> =>
@@ -60,20 +61,28 @@ export function routeOf(registration: Registration): string {
   return `${registration.kind} ${pattern(registration.contract)}`;
 }
 
-/** The registration that Nest's extras carry for a route. */
-export function registrationOf(route: string, extras: Readonly<Record<string | symbol, unknown>>): Registration | undefined {
-  const list = extras[REGISTRATIONS];
-  return Array.isArray(list) ? (list as Registration[]).find((one) => routeOf(one) === route) : undefined;
+/** A decorated method: what it is for, and where to find it. */
+export interface Handling {
+  readonly registration: Registration;
+  readonly owner: Type;
+  readonly method: string | symbol;
+}
+
+/** The handling that Nest's extras carry for a route. */
+export function handlingOf(route: string, extras: Readonly<Record<string | symbol, unknown>>): Handling | undefined {
+  const list = extras[HANDLINGS];
+  return Array.isArray(list) ? (list as Handling[]).find(({ registration }) => routeOf(registration) === route) : undefined;
 }
 
 // Several decorators on one method add up; Nest's own would each replace the last.
 function register<F>(registration: Registration): On<F> {
   return (target, key, method) => {
-    const all = [...((Reflect.getMetadata(REGISTRATIONS, target, key) as Registration[] | undefined) ?? []), registration];
-    Reflect.defineMetadata(REGISTRATIONS, all, target, key);
-    // Nest hands a method its payload alone unless its parameters say otherwise.
-    Payload()(target, key, 0);
-    Ctx()(target, key, 1);
-    MessagePattern(all.map(routeOf), { [REGISTRATIONS]: all })(target, key, method);
+    const handling: Handling = { registration, owner: target.constructor as Type, method: key };
+    const all = [...((Reflect.getMetadata(HANDLINGS, target, key) as Handling[] | undefined) ?? []), handling];
+    Reflect.defineMetadata(HANDLINGS, all, target, key);
+    MessagePattern(
+      all.map((one) => routeOf(one.registration)),
+      { [HANDLINGS]: all },
+    )(target, key, method);
   };
 }

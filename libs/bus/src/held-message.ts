@@ -16,6 +16,8 @@ export interface Delivery<C extends { readonly subject: string } = EventContract
   readonly storedAt: Date;
   readonly traceparent: string;
   readonly traceId: string;
+  /** Aborts when the process must end before the handler did. */
+  readonly signal: AbortSignal;
   /** Says that the work goes on. The bus says so itself every 10 s while the handler runs. */
   working(): void;
 }
@@ -32,15 +34,17 @@ class Malformed extends Error {
 /** One delivered message, kept alive at the server while its handler runs. */
 export class HeldMessage<C extends EventContract | JobContract> implements Delivery<C> {
   readonly traceparent: string;
+  readonly signal: AbortSignal;
   readonly #contract: C;
   readonly #message: JsMsg;
   readonly #maxDeliveries: number;
   readonly #heartbeat: NodeJS.Timeout;
 
-  constructor(contract: C, message: JsMsg, maxDeliveries: number) {
+  constructor(contract: C, message: JsMsg, options: { readonly maxDeliveries: number; readonly signal: AbortSignal }) {
     this.#contract = contract;
     this.#message = message;
-    this.#maxDeliveries = maxDeliveries;
+    this.#maxDeliveries = options.maxDeliveries;
+    this.signal = options.signal;
     this.traceparent = continueTrace(message.headers?.get(HEADER.traceparent));
     this.#heartbeat = setInterval(() => message.working(), WORKING_EVERY_MS);
   }

@@ -1,5 +1,5 @@
 export { Bus, type BusOptions, type CallOptions, type PublishOptions, type Stored } from './bus.js';
-export { BusServer, type BusServerOptions, type HandledUse } from './bus-server.js';
+export { BusServer, type BusServerOptions, type HandledUse, type InstanceSource } from './bus-server.js';
 export type { Call } from './call.js';
 export { connectBus, isAtLeast, type ConnectOptions } from './connect.js';
 export { Answers, Hears, Listens, Works, type HearsOptions, type WorksOptions } from './decorators.js';
@@ -16,7 +16,6 @@ export {
   type SignalHandler,
   type SubscribeOptions,
 } from './responder.js';
-export { RethrowFilter } from './rethrow.filter.js';
 export { ensureStreams, isRefusedByStream, streamConfig, verifyStreams, type EnsureOptions, type StorageDecl } from './streams.js';
 export { continueTrace, traceIdOf } from './trace.js';
 export { Workers, type ConsumeOptions, type StoredHandler } from './workers.js';

@@ -23,6 +23,7 @@ export interface ConsumeOptions {
 const ACK_WAIT_MS = 30_000;
 const PULL_MS = 30_000;
 const RETRY_MS = 1_000;
+const DRAIN_MS = 60_000;
 
 /** Pulls from JetStream as many messages as there are free hands, so that none waits here while another replica is idle. */
 export class Workers {
@@ -66,6 +67,7 @@ class PullLoop {
   readonly #work: Work;
   readonly #running = new Set<Promise<void>>();
   readonly #closing = new AbortController();
+  readonly #ending = new AbortController();
   #pull: Awaited<ReturnType<Consumer['fetch']>> | undefined;
   #finished: Promise<void> = Promise.resolve();
 
@@ -83,8 +85,11 @@ class PullLoop {
   async close(): Promise<void> {
     this.#closing.abort();
     this.#pull?.stop();
-    await this.#finished;
-    await Promise.all(this.#running);
+    const finished = this.#finished.then(() => Promise.all(this.#running));
+    if (await settles(finished, DRAIN_MS)) return;
+    this.#ending.abort(new Error('the service is shutting down'));
+    // What still runs is delivered again, elsewhere, once its acknowledgement is overdue.
+    await settles(finished, 1_000);
   }
 
   async #consumer(): Promise<Consumer> {
@@ -138,7 +143,7 @@ class PullLoop {
 
   async #handle(message: JsMsg): Promise<void> {
     const { contract, handler, options } = this.#work;
-    const held = new HeldMessage(contract, message, options.maxDeliveries ?? 5);
+    const held = new HeldMessage(contract, message, { maxDeliveries: options.maxDeliveries ?? 5, signal: this.#ending.signal });
     try {
       const payload = held.payload();
       await handler(payload, held);
@@ -166,6 +171,15 @@ class PullLoop {
       this.#closing.signal.addEventListener('abort', () => (clearTimeout(timer), resolve()), { once: true });
     });
   }
+}
+
+/** Whether a promise settles within `ms`. */
+async function settles(promise: Promise<unknown>, ms: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<false>((resolve) => (timer = setTimeout(() => resolve(false), ms)));
+  const isSettled = await Promise.race([promise.then(() => true), late]);
+  clearTimeout(timer);
+  return isSettled;
 }
 
 /** The durable of a listener's event or a worker's job: `<listener>--<noun>-<verb>`, with the owner where two would share it. */

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { toToken, type Parsed } from '@ambit/contracts';
 import { startNats, type TestNats } from '@ambit/testing';
-import { Controller, Injectable, Module, type INestMicroservice, type Type } from '@nestjs/common';
+import { Controller, Injectable, Module, UseGuards, type INestMicroservice, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { Answers, BusServer, Hears, RethrowFilter, silentLog, type Call, type Delivery, type HandledUse } from '../src/index.js';
+import { Answers, BusServer, Hears, silentLog, type Call, type Delivery, type HandledUse } from '../src/index.js';
 import { notes } from './fixture.js';
 
 let nats: TestNats;
@@ -53,7 +53,7 @@ const use: HandledUse = {
 async function start(module: Type, handled: HandledUse): Promise<INestMicroservice> {
   const strategy = new BusServer({ connection: nats.connection, name: 'notes', version: '1.2.3', use: handled, log: silentLog });
   const app = await NestFactory.createMicroservice(module, { strategy, logger: false, abortOnError: false });
-  app.useGlobalFilters(new RethrowFilter());
+  strategy.bindTo(app);
   await app.listen();
   return app;
 }
@@ -95,4 +95,18 @@ it('does not start when a declared handler is missing, or one is not declared', 
   await expect(start(NoteModule, { ...use, answers: [] })).rejects.toThrow(/handled, but not declared/);
   const dynamically = await start(NoteModule, { ...use, answersDynamically: [notes.writeNote] });
   await dynamically.close();
+});
+
+it('does not start with a guard that would not run', async () => {
+  @Controller()
+  class Guarded {
+    @UseGuards({ canActivate: () => false })
+    @Answers(notes.getNote)
+    get(input: Parsed<typeof notes.getNote>) {
+      return { id: input.id, text: '' };
+    }
+  }
+  @Module({ controllers: [Guarded] })
+  class GuardedModule {}
+  await expect(start(GuardedModule, { ...use, hears: [] })).rejects.toThrow(/Guarded.get: guards, interceptors/);
 });

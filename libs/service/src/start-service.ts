@@ -1,14 +1,4 @@
-import {
-  Bus,
-  BusServer,
-  connectBus,
-  isRefusedByStream,
-  Responder,
-  RethrowFilter,
-  verifyStreams,
-  Workers,
-  type StorageDecl,
-} from '@ambit/bus';
+import { Bus, BusServer, connectBus, isRefusedByStream, Responder, verifyStreams, Workers, type StorageDecl } from '@ambit/bus';
 import { buckets, objectStores, services, streams, type ServiceName, type ServiceUse } from '@ambit/contracts';
 import type { DynamicModule, INestApplicationContext, Provider, Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
@@ -149,15 +139,15 @@ async function startNest(root: DynamicModule, server: BusServer, context: NestCo
   const logger = new NestLog(context.log);
   if (context.http === undefined) {
     const app = await NestFactory.createMicroservice(root, { strategy: server, logger, abortOnError: false });
-    app.useGlobalFilters(new RethrowFilter());
+    server.bindTo(app);
     context.closers.push(() => app.close());
     await app.listen();
     return app;
   }
   const app = await NestFactory.create(root, { logger, abortOnError: false });
   context.closers.push(() => app.close());
-  const microservice = app.connectMicroservice({ strategy: server }, { inheritAppConfig: false });
-  microservice.useGlobalFilters(new RethrowFilter());
+  app.connectMicroservice({ strategy: server }, { inheritAppConfig: false });
+  server.bindTo(app);
   await context.http.configure?.(app);
   await app.startAllMicroservices();
   await app.listen(context.http.port);
