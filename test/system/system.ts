@@ -16,6 +16,7 @@ import {
 import { searchStored, watchWire } from '@ambit/testing';
 import { connect, credsAuthenticator, type NatsConnection } from '@nats-io/transport-node';
 import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -51,6 +52,8 @@ export interface System {
   readonly apiUrl: string;
   readonly token: string;
   process(name: ServiceName, replica?: number): ServiceProcess;
+  /** Stops PostgreSQL for good. */
+  loseDatabase(): Promise<void>;
   /** Writes a credentials file for a worker of an agent, as admin-api would issue it; returns its path. */
   workerCredentials(worker: WorkerOptions): Promise<string>;
   /** A bare connection of a worker of an agent, behind the wall. */
@@ -58,6 +61,15 @@ export interface System {
   /** A connection with the credentials of a service. */
   connectAs(name: ServiceName): Promise<NatsConnection>;
   stop(): Promise<void>;
+}
+
+/** Whether a service can be started; `npm test` builds all of them first. */
+export function isBuilt(name: ServiceName): boolean {
+  return existsSync(programOf(name));
+}
+
+function programOf(name: string): string {
+  return join(root, 'apps', name, 'dist', 'main.js');
 }
 
 /** Starts servers, prepares them with `ambit init`, and starts the services. Logs go to coverage/logs. */
@@ -129,7 +141,7 @@ async function build({ options, folder, undo, stop }: Building): Promise<System>
         new ServiceProcess({
           name,
           label,
-          program: join(root, 'apps', name, 'dist', 'main.js'),
+          program: programOf(name),
           environment,
           opsPort,
           logFile: join(logs, `${label}.log`),
@@ -167,6 +179,7 @@ async function build({ options, folder, undo, stop }: Building): Promise<System>
       if (found === undefined) throw new Error(`${name} ${replica} was not started in this system`);
       return found;
     },
+    loseDatabase: () => postgres.stop(),
     workerCredentials,
     connectWorker: (worker) =>
       open(

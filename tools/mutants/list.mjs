@@ -46,4 +46,26 @@ export function gateMutant(gate) {
 }
 
 /** Protections that are no gates of the pure decision. */
-export const otherMutants = [];
+export const otherMutants = [
+  {
+    name: 'reply-inbox',
+    file: 'libs/bus/src/responder.ts',
+    find: 'message.reply === undefined || !isInbox(message.reply)',
+    replace: 'message.reply === undefined',
+    clauses: ['R-NATS-7#1'],
+  },
+  {
+    name: 'safe-errors',
+    file: 'libs/bus/src/responder.ts',
+    find: "return platformFault('INTERNAL', { traceId });",
+    replace: "return platformFault('INTERNAL', { traceId, error: error instanceof Error ? error.stack : String(error) });",
+    clauses: ['R-NATS-7#1'],
+  },
+  {
+    name: 'bounded-input',
+    file: 'libs/bus/src/responder.ts',
+    find: 'if (bytes > this.#maxBytes) throw',
+    replace: 'if (bytes > this.#maxBytes * 1_000) throw',
+    clauses: ['R-NATS-7#1'],
+  },
+];
