@@ -24,7 +24,7 @@ export const skill = {
       3: 'A missing name or description, or a name against the pattern, makes it invalid with a reason',
       4: 'A byte order mark and Windows line ends are read',
       5: 'A missing closing fence, YAML anchors that explode, doubled keys and __proto__ make it invalid and do no harm',
-      6: 'Names over 64 and descriptions over 1024 characters make it invalid',
+      6: 'A name over 64 characters makes it invalid, and of a description over 1024 no more is kept, which is told',
     },
   },
   'R-SKILL-3': {

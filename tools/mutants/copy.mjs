@@ -22,6 +22,12 @@ export function copyTree(root) {
     }
   }
   linkPackages(join(root, 'node_modules'), join(copy, 'node_modules'));
+  // The programs that tests start are fetched once for a tree.
+  const programs = join('.ambit', 'bin');
+  if (existsSync(join(root, programs))) {
+    mkdirSync(join(copy, '.ambit'), { recursive: true });
+    symlinkSync(join(root, programs), join(copy, programs));
+  }
   return { copy, remove: () => rmSync(copy, { recursive: true, force: true }) };
 }
 
