@@ -50,7 +50,7 @@ function install() {
   say('installing the packages that package-lock.json names (npm ci); about a minute the first time');
   const ticker = setInterval(() => say(`still installing (${Math.round((Date.now() - began) / 1_000)} s)`), REPORT_EVERY_MS);
   return new Promise((resolve) => {
-    const child = npm(['ci', '--no-audit', '--no-fund']);
+    const child = npm(['ci', '--no-audit', '--no-fund', '--loglevel=error']);
     child.once('error', () => resolve(127));
     child.once('exit', (code) => resolve(code ?? 1));
   }).then((code) => {
