@@ -8,7 +8,7 @@ import { build } from './build.mjs';
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const say = (line) => process.stdout.write(`ambit  ${line}\n`);
 
-build(say);
+await build(say);
 if (process.env.NATS_URL === undefined) {
   const { findNatsServer } = await import('../libs/embedded/dist/index.js');
   // Once here, so that the files that run side by side do not each fetch one.
