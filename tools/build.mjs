@@ -19,7 +19,9 @@ function filesBelow(folder) {
 }
 
 const workspaces = () =>
-  ['libs', 'apps', 'examples'].flatMap((kind) => readdirSync(join(root, kind)).map((name) => join(root, kind, name))).filter((folder) => existsSync(join(folder, 'src')));
+  ['libs', 'apps', 'examples']
+    .flatMap((kind) => readdirSync(join(root, kind)).map((name) => join(root, kind, name)))
+    .filter((folder) => existsSync(join(folder, 'src')));
 
 const isSource = (file) => file.endsWith('.ts') && !/\.(test|test-d|d)\.ts$/.test(file);
 const stateOf = (file) => `${statSync(file).size} ${statSync(file).mtimeMs}`;
@@ -43,7 +45,12 @@ function removeStrays(workspace) {
 
 async function compile({ source, target }) {
   const { transformFile } = await import('@swc/core');
-  const { code, map } = await transformFile(source, { configFile: settings, swcrc: false, filename: source, sourceFileName: relative(dirname(target), source) });
+  const { code, map } = await transformFile(source, {
+    configFile: settings,
+    swcrc: false,
+    filename: source,
+    sourceFileName: relative(dirname(target), source),
+  });
   mkdirSync(dirname(target), { recursive: true });
   writeFileSync(target, `${code}\n//# sourceMappingURL=${basename(target)}.map\n`);
   if (map !== undefined) writeFileSync(`${target}.map`, map);
