@@ -80,6 +80,7 @@ export const journalSubject = {
   claim: (originRunId: string, operationId: string) => `${OPERATION}.${toToken(originRunId)}.${toToken(operationId)}.claim`,
   abort: (originRunId: string, operationId: string) => `${OPERATION}.${toToken(originRunId)}.${toToken(operationId)}.abort`,
   outcome: (originRunId: string, operationId: string) => `${OPERATION}.${toToken(originRunId)}.${toToken(operationId)}.outcome`,
+  operationsOf: (originRunId: string) => `${OPERATION}.${toToken(originRunId)}.>`,
   allOperations: `${OPERATION}.*.*.*`,
   allRunStates: 'ambit.jrn.v1.run.*.state',
 } as const;

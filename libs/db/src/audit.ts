@@ -11,32 +11,35 @@ export type AuditEntry = Omit<AuditRecord, 'schemaVersion' | 'owner' | 'sequence
 const FIRST = '0'.repeat(64);
 
 /** Appends a record to the owner's chain and tells it by the outbox. Serialises the owner's audited writes until commit: append last. */
-export async function appendAudit(transaction: RawSql, owner: string, entry: AuditEntry): Promise<OutboxId[]> {
+export function appendAudit(transaction: RawSql, owner: string, entry: AuditEntry): Promise<OutboxId[]> {
+  return appendAudits(transaction, owner, [entry]);
+}
+
+/** Appends several records at the cost of one, in their order; see {@link appendAudit}. */
+export async function appendAudits(transaction: RawSql, owner: string, entries: readonly AuditEntry[]): Promise<OutboxId[]> {
+  if (entries.length === 0) return [];
   const schema = schemaOf(owner);
   await transaction.$executeRawUnsafe(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, `ambit.audit.${schema}`);
   const [last] = await transaction.$queryRawUnsafe<{ sequence: bigint; hash: string }[]>(
     `SELECT "sequence", "hash" FROM "${schema}"."audit" ORDER BY "sequence" DESC LIMIT 1`,
   );
-  const unsigned = {
-    ...entry,
-    schemaVersion: 1 as const,
-    owner,
-    sequence: Number(last?.sequence ?? 0n) + 1,
-    previousHash: last?.hash ?? FIRST,
-  };
-  const text = canonicalJson(unsigned);
-  const record = AuditRecord.parse({ ...unsigned, hash: link(unsigned.previousHash, text) });
+  const rows: { record: AuditRecord; text: string }[] = [];
+  for (const entry of entries) {
+    const previous = rows.at(-1)?.record ?? { sequence: Number(last?.sequence ?? 0n), hash: last?.hash ?? FIRST };
+    const unsigned = { ...entry, schemaVersion: 1 as const, owner, sequence: previous.sequence + 1, previousHash: previous.hash };
+    const text = canonicalJson(unsigned);
+    rows.push({ record: AuditRecord.parse({ ...unsigned, hash: link(unsigned.previousHash, text) }), text });
+  }
   await transaction.$executeRawUnsafe(
-    `INSERT INTO "${schema}"."audit" ("sequence", "at", "record", "previous_hash", "hash") VALUES ($1, $2::timestamptz, $3, $4, $5)`,
-    record.sequence,
-    record.at,
-    text,
-    record.previousHash,
-    record.hash,
+    `INSERT INTO "${schema}"."audit" ("sequence", "at", "record", "previous_hash", "hash")
+     SELECT r."sequence", r."at", r."text", r."previousHash", r."hash"
+     FROM jsonb_to_recordset($1::jsonb) AS r("sequence" bigint, "at" timestamptz, "text" text, "previousHash" text, "hash" text)`,
+    JSON.stringify(
+      rows.map(({ record, text }) => ({ sequence: record.sequence, at: record.at, text, previousHash: record.previousHash, hash: record.hash })),
+    ),
   );
-  return addToOutbox(transaction, owner, [
-    eventMessage(auditEvent(owner), record, { keys: {}, id: record.hash, time: new Date(record.at) }),
-  ]);
+  const told = rows.map(({ record }) => eventMessage(auditEvent(owner), record, { keys: {}, id: record.hash, time: new Date(record.at) }));
+  return addToOutbox(transaction, owner, told);
 }
 
 /** What a walk along an owner's chain found. */

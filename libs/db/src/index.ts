@@ -1,4 +1,4 @@
-export { appendAudit, verifyAudit, type AuditEntry, type AuditVerdict } from './audit.js';
+export { appendAudit, appendAudits, verifyAudit, type AuditEntry, type AuditVerdict } from './audit.js';
 export { Database, DB, openDatabase, type DatabaseOptions } from './database.js';
 export { Prisma, PrismaClient } from './generated/client.js';
 export { migrate } from './migrate.js';

@@ -1,0 +1,147 @@
+import type { PreparedFacts, SnapshotTool } from '@ambit/capability';
+import type { CallResult } from '@ambit/contracts';
+import { LOG, type Logger } from '@ambit/service';
+import { Inject, Injectable } from '@nestjs/common';
+import type { HeldAuthority } from './authority.cache.js';
+import { isRunGate, needsPreparation, type Caller } from './call.gates.js';
+import { CallRunner, type CallRequest } from './call.runner.js';
+import { resultOf, type CallEnd } from './domain/call-end.js';
+import type { Operation } from './domain/operation.js';
+import { Asking, type AskedCall } from './asking.js';
+import { Preparation } from './preparation.js';
+import { Refusals } from './refusals.js';
+import type { HeldSnapshot } from './snapshot.cache.js';
+
+export interface BatchStart {
+  readonly caller: Caller;
+  readonly held: HeldAuthority;
+  readonly snapshot: HeldSnapshot;
+  readonly operations: readonly Operation[];
+  readonly step: number;
+}
+
+/** A batch on its way: its results so far, and a promise of all of them. */
+export class Batch {
+  readonly #results = new Map<string, CallResult>();
+
+  constructor(
+    readonly start: BatchStart,
+    run: (batch: Batch) => Promise<void>,
+  ) {
+    this.done = run(this);
+    // Each request that waits hears of a failure; without one nobody has to.
+    this.done.catch(() => undefined);
+  }
+  readonly done: Promise<void>;
+
+  set(result: CallResult): void {
+    this.#results.set(result.callId, result);
+  }
+
+  /** The calls without a result yet. */
+  get open(): readonly Operation[] {
+    return this.start.operations.filter(({ call }) => !this.#results.has(call.callId));
+  }
+
+  /** All results in call order, once they are there or the time is up. Rejects when the batch could not be worked on. */
+  async results(withinMs: number, signal: AbortSignal): Promise<CallResult[]> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, Math.min(withinMs, 2 ** 31 - 1));
+      signal.addEventListener('abort', () => resolve(), { once: true });
+    });
+    await Promise.race([this.done, late]).finally(() => clearTimeout(timer));
+    return this.start.operations.map(({ call }) => this.#results.get(call.callId) ?? { callId: call.callId, status: 'running' });
+  }
+}
+
+/** Works through a batch: gates first, asks in one request, then the rest in call order, or together where all may run beside each other. */
+@Injectable()
+export class BatchRunner {
+  constructor(
+    @Inject(CallRunner) private readonly runner: CallRunner,
+    @Inject(Asking) private readonly asking: Asking,
+    @Inject(Refusals) private readonly refusals: Refusals,
+    @Inject(Preparation) private readonly preparation: Preparation,
+    @Inject(LOG) private readonly log: Logger,
+  ) {}
+
+  start(start: BatchStart): Batch {
+    return new Batch(start, (batch) => this.#run(batch));
+  }
+
+  async #run(batch: Batch): Promise<void> {
+    const { start } = batch;
+    const requests = await this.#requests(start);
+    const asks: AskedCall[] = [];
+    const ready: CallRequest[] = [];
+    const refused: { request: CallRequest; end: CallEnd }[] = [];
+    for (const request of requests) {
+      const end = this.runner.check(request, start);
+      if (end === null) ready.push(request);
+      else if (end.kind === 'asks' || end.kind === 'asks-question') asks.push({ operation: request.operation, ask: end });
+      else refused.push({ request, end });
+    }
+    const lateAsks: AskedCall[] = [];
+    const together = refused.length === 0 && asks.length === 0 && ready.length > 1 && ready.every((request) => mayRunBeside(start.snapshot.tools.get(request.operation.call.name)));
+    const work = (request: CallRequest): Promise<void> => this.#work(batch, request, lateAsks);
+    await Promise.all([
+      this.#ask(batch, asks, 0),
+      this.#refuse(batch, refused),
+      together ? Promise.all(ready.map(work)) : inOrder(ready, work),
+    ]);
+    await this.#ask(batch, lateAsks, asks.length);
+  }
+
+  #requests({ caller, operations, held, snapshot }: BatchStart): Promise<CallRequest[]> | CallRequest[] {
+    if (!operations.some(({ call }) => needsPreparation(snapshot.tools.get(call.name)))) return operations.map((operation) => ({ caller, operation }));
+    return Promise.all(
+      operations.map(async (operation): Promise<CallRequest> => {
+        const tool = snapshot.tools.get(operation.call.name);
+        const preparation: { facts: PreparedFacts; target: unknown } | undefined = needsPreparation(tool) && tool !== undefined ? await this.preparation.of(tool, operation, { authority: held.authority, workerId: held.authority.workerId }) : undefined;
+        return { caller, operation, preparation };
+      }),
+    );
+  }
+
+  async #work(batch: Batch, request: CallRequest, lateAsks: AskedCall[]): Promise<void> {
+    const { operation } = request;
+    const end = await this.runner.run(request, batch.start);
+    if (end.kind === 'asks' || end.kind === 'asks-question') lateAsks.push({ operation, ask: end });
+    else if (end.kind === 'refused') await this.#refuse(batch, [{ request, end }]);
+    else batch.set(resultOf(operation.call.callId, end.outcome, end.whole));
+  }
+
+  async #refuse(batch: Batch, refused: readonly { readonly request: CallRequest; readonly end: CallEnd }[]): Promise<void> {
+    const standing = await Promise.all(refused.map(async ({ request, end }) => ({ operation: request.operation, end: await this.runner.refusedOrClaimed(request, end) })));
+    const recorded: { operation: Operation; end: Extract<CallEnd, { kind: 'refused' }> }[] = [];
+    for (const { operation, end } of standing) {
+      if (end.kind === 'outcome') batch.set(resultOf(operation.call.callId, end.outcome, end.whole));
+      if (end.kind !== 'refused') continue;
+      batch.set(Refusals.result(operation, end));
+      // That the run ended is no word about the call: it may still run in the next attempt.
+      if (!isRunGate(end.gate)) recorded.push({ operation, end });
+    }
+    await this.refusals.record(batch.start.held.authority, recorded);
+  }
+
+  async #ask(batch: Batch, asks: readonly AskedCall[], firstOrder: number): Promise<void> {
+    if (asks.length === 0) return;
+    const answers = await this.asking.ask(batch.start, asks, firstOrder);
+    for (const { operation } of asks) {
+      const answer = answers.get(operation.operationId);
+      if (answer?.kind === 'refused') await this.#refuse(batch, [{ request: { caller: batch.start.caller, operation }, end: answer }]);
+      else if (answer?.kind === 'outcome') batch.set(resultOf(operation.call.callId, answer.outcome, answer.whole));
+      else batch.set({ callId: operation.call.callId, status: 'waiting' });
+    }
+    this.log.debug({ runId: batch.start.held.authority.runId, asks: asks.length }, 'calls wait for decisions');
+  }
+}
+
+function mayRunBeside(tool: SnapshotTool | undefined): boolean {
+  return tool?.effect === 'read' && tool.parallel;
+}
+
+async function inOrder<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  for (const item of items) await work(item);
+}

@@ -1,0 +1,69 @@
+import { Fault, fault, platformFault, toolGateway, type Authority, type CallResult, type Parsed } from '@ambit/contracts';
+import type { Call } from '@ambit/bus';
+import { Inject, Injectable } from '@nestjs/common';
+import type { HeldAuthority } from './authority.cache.js';
+import { BatchRunner, type Batch } from './batch.runner.js';
+import type { Caller } from './call.gates.js';
+import { findInStep, type StepAnswer } from './domain/stored-step.js';
+import { fitReply } from './domain/fit-reply.js';
+import { operationOf } from './domain/operation.js';
+import { RunAdmission } from './run.admission.js';
+import { SnapshotCache } from './snapshot.cache.js';
+
+type Input = Parsed<typeof toolGateway.executeBatch>;
+type Stored = Extract<StepAnswer, { kind: 'stored' }>;
+type BatchCall = Call<typeof toolGateway.executeBatch>;
+
+/** What is kept back of the caller's time for the answer's way. */
+const ANSWER_MS = 250;
+const MAX_BATCHES = 10_000;
+
+/** Batches of stored steps: one run of a batch in this process, and any number of requests that wait for it. */
+@Injectable()
+export class BatchService {
+  readonly #running = new Map<string, Batch>();
+
+  constructor(
+    @Inject(RunAdmission) private readonly admission: RunAdmission,
+    @Inject(SnapshotCache) private readonly snapshots: SnapshotCache,
+    @Inject(BatchRunner) private readonly runner: BatchRunner,
+  ) {}
+
+  /** Executes the calls, or attaches to them where they run; answers by the caller's deadline, with `running` for what goes on. */
+  async execute(input: Input, call: BatchCall): Promise<{ results: CallResult[] }> {
+    const caller: Caller = { agentId: call.keys.agentId, sessionId: input.sessionId, fingerprint: input.fingerprint, token: input.token };
+    const admitted = await this.admission.admit(caller, input, ({ authority }) => stepOf(authority, input));
+    if (admitted instanceof Fault) throw admitted;
+    const { held, more: step } = admitted;
+    if (step === undefined) throw platformFault('UNAVAILABLE');
+    const batch = await this.#batch({ caller, held, step, input, traceparent: call.traceparent });
+    const results = await batch.results(Math.max(0, call.remainingMs() - ANSWER_MS), call.signal);
+    return { results: fitReply(results) };
+  }
+
+  /** The batches that run here, for whoever tells workers of their progress. */
+  running(): Iterable<Batch> {
+    return this.#running.values();
+  }
+
+  async #batch({ caller, held, step, input, traceparent }: { caller: Caller; held: HeldAuthority; step: Stored; input: Input; traceparent: string }): Promise<Batch> {
+    const key = `${input.runId} ${input.step} ${step.positions.join(',')}`;
+    const known = this.#running.get(key);
+    if (known !== undefined) return known;
+    if (this.#running.size >= MAX_BATCHES) throw platformFault('UNAVAILABLE', undefined, 'Too many batches run here; send it again');
+    const snapshot = this.snapshots.held(held.authority.fingerprint) ?? (await this.snapshots.get(held.authority.agentId, held.authority.fingerprint));
+    const meanwhile = this.#running.get(key);
+    if (meanwhile !== undefined) return meanwhile;
+    const operations = input.calls.map((one, index) => operationOf(held.authority, { step: input.step, call: one, callsInRun: step.callsBefore + (step.positions[index] ?? 0), traceparent }));
+    const batch = this.runner.start({ caller, held, snapshot, operations, step: input.step });
+    this.#running.set(key, batch);
+    void batch.done.finally(() => this.#running.delete(key)).catch(() => undefined);
+    return batch;
+  }
+}
+
+/** Where the batch's calls stand in the stored step; what was not stored is not executed. */
+function stepOf(authority: Authority, { step, calls }: Input): Stored | Fault {
+  const answer = findInStep(authority.step, step, calls);
+  return answer.kind === 'stored' ? answer : fault(toolGateway.executeBatch, 'BAD_ARGUMENTS', { reason: answer.reason });
+}

@@ -1,0 +1,115 @@
+import { evaluateGates, GATES, type Decision, type GateInput, type Grant, type PreparedFacts, type SnapshotTool } from '@ambit/capability';
+import { Injectable, Inject } from '@nestjs/common';
+import type { HeldAuthority } from './authority.cache.js';
+import { CallWindows } from './domain/call-window.js';
+import type { Operation } from './domain/operation.js';
+import { runAuthorityOf, tokenStanding } from './domain/run-authority.js';
+import { SchemaValidators } from './schema.validators.js';
+import type { HeldSnapshot } from './snapshot.cache.js';
+import { TargetFactsSource } from './target.facts.js';
+
+/** Gates that are about the run and not about one call: what they refuse, they refuse for the whole batch. */
+const RUN_GATES: ReadonlySet<string> = new Set(GATES.filter((gate) => gate.step === 1 && gate.name !== 'not-aborted').map((gate) => gate.name));
+const CALL_GATES: ReadonlySet<string> = new Set(GATES.filter((gate) => !RUN_GATES.has(gate.name)).map((gate) => gate.name));
+
+/** Who asks for a call: a worker with its run's token, or the approval of a call that waited. */
+export interface Caller {
+  /** The agent in the subject. */
+  readonly agentId: string;
+  readonly sessionId: string;
+  readonly fingerprint: string;
+  /** Undefined: an approved call, which carries none. */
+  readonly token: string | undefined;
+}
+
+export interface Question {
+  readonly caller: Caller;
+  readonly operation: Operation;
+  readonly held: HeldAuthority;
+  readonly snapshot: HeldSnapshot;
+  readonly isAborted: boolean;
+  readonly prepared?: PreparedFacts | undefined;
+  readonly grant?: Grant | undefined;
+}
+
+const NOTHING = { operationId: '', callId: '', name: '', arguments: '{}' };
+
+/** Asks the gates, with everything they need out of memory. */
+@Injectable()
+export class CallGates {
+  readonly #windows = new CallWindows();
+
+  constructor(
+    @Inject(TargetFactsSource) private readonly facts: TargetFactsSource,
+    @Inject(SchemaValidators) private readonly validators: SchemaValidators,
+  ) {}
+
+  /** Whether the run itself lets calls of this caller through. */
+  run(caller: Caller, held: HeldAuthority | undefined): Decision {
+    const standing = held === undefined ? 'unknown' : standingOf(caller, held);
+    const input: GateInput = {
+      agentId: caller.agentId,
+      sessionId: caller.sessionId,
+      fingerprint: caller.fingerprint,
+      purpose: purposeOf(caller),
+      aborted: false,
+      run: held === undefined ? null : runAuthorityOf(held.authority, standing, ''),
+      call: NOTHING,
+      tool: null,
+      current: null,
+      usage: { callsInRun: 0, windows: [] },
+      now: 0,
+      validate: () => [],
+    };
+    return evaluateGates(input, { off: CALL_GATES });
+  }
+
+  /** What all gates say of one call. */
+  call({ caller, operation, held, snapshot, isAborted, prepared, grant }: Question): Decision {
+    const { authority } = held;
+    const tool = snapshot.tools.get(operation.call.name) ?? null;
+    const now = Date.now();
+    return evaluateGates({
+      agentId: caller.agentId,
+      sessionId: caller.sessionId,
+      fingerprint: caller.fingerprint,
+      purpose: purposeOf(caller),
+      aborted: isAborted,
+      run: runAuthorityOf(authority, standingOf(caller, held), tool?.owner ?? ''),
+      call: { operationId: operation.operationId, ...operation.call },
+      tool,
+      current: tool === null ? null : this.facts.of(tool, authority, snapshot),
+      usage: { callsInRun: operation.callsInRun, windows: [this.#windows.usage(authority.agentId, perMinute(held), now)] },
+      now,
+      validate: this.validators.problems,
+      ...(prepared === undefined ? {} : { prepared }),
+      ...(grant === undefined ? {} : { grant }),
+    });
+  }
+
+  /** Counts a call that is about to be dispatched. */
+  take(agentId: string): void {
+    this.#windows.take(agentId, Date.now());
+  }
+  /** Uncounts one that was not. */
+  refund(agentId: string): void {
+    this.#windows.refund(agentId, Date.now());
+  }
+}
+
+/** Tells whether a gate's word is about the run, so that it holds for every call of a batch. */
+export function isRunGate(gate: string): boolean {
+  return RUN_GATES.has(gate);
+}
+
+/** Tells whether a call has to be prepared by its worker before the gates can be asked. */
+export function needsPreparation(tool: SnapshotTool | undefined): boolean {
+  return tool?.target.kind === 'worker' && (tool.access === 'file' || tool.access === 'command');
+}
+
+const purposeOf = (caller: Caller): 'batch' | 'deferred' => (caller.token === undefined ? 'deferred' : 'batch');
+
+const standingOf = (caller: Caller, held: HeldAuthority): 'current' | 'superseded' | 'unknown' =>
+  caller.token === undefined ? 'current' : tokenStanding(held.authority.tokens, caller.token);
+
+const perMinute = ({ authority }: HeldAuthority): number => Math.min(authority.policy.limits.callsPerMinute, ...authority.ancestors.map((ancestor) => ancestor.policy.limits.callsPerMinute));

@@ -1,0 +1,181 @@
+import { traceIdOf } from '@ambit/bus';
+import { eventMessage, toolGateway, type CallRecord, type Claim, type FaultBody, type Outcome, type Principal, type StoredMessage, type Target } from '@ambit/contracts';
+import { addToOutbox, appendAudit, appendAudits, DB, Prisma, type GatewayDb } from '@ambit/db';
+import { Inject, Injectable } from '@nestjs/common';
+import { endedEntry, principalOf, refusedEntry } from './domain/audit-entries.js';
+import { recordOf, type CallRow } from './domain/call-record.js';
+
+const OWNER = 'tool-gateway';
+
+export interface RefusedCall {
+  readonly operationId: string;
+  readonly originRunId: string;
+  readonly runId: string;
+  readonly sessionId: string;
+  readonly agentId: string;
+  readonly projectId: string;
+  readonly step: number;
+  readonly callId: string;
+  readonly tool: string;
+  readonly target: Target | null;
+  readonly argumentsHash: string;
+  readonly preview: string;
+  readonly fingerprint: string;
+  readonly principal: Principal;
+  readonly rule: string | null;
+  readonly gatewayId: string;
+  readonly fault: FaultBody;
+  readonly gate: string;
+  readonly detail: string | null;
+  readonly traceparent: string;
+  readonly at: Date;
+}
+
+export interface CallFilter {
+  readonly sessionId?: string | undefined;
+  readonly runId?: string | undefined;
+  readonly originRunId?: string | undefined;
+  readonly agentId?: string | undefined;
+  readonly projectId?: string | undefined;
+  readonly parked?: boolean | undefined;
+}
+
+export interface Resolution {
+  readonly as: 'completed' | 'failed';
+  readonly by: Principal;
+  readonly note: string;
+  readonly at: string;
+}
+
+/** A claim in Postgres whose outcome is not there yet. */
+export interface UnendedCall {
+  readonly operationId: string;
+  readonly originRunId: string;
+  readonly gatewayId: string;
+  readonly claimedAt: Date;
+}
+
+/** Calls as people see them: the journal's facts, and what was refused before any fact. */
+@Injectable()
+export class CallRepository {
+  constructor(@Inject(DB) private readonly db: GatewayDb) {}
+
+  /** Writes refused calls with their audit records and events. A call that was claimed meanwhile keeps its row. */
+  async refuse(calls: readonly RefusedCall[]): Promise<void> {
+    await this.db.$transaction(async (transaction) => {
+      await transaction.gatewayCall.createMany({ data: calls.map(refusedRow), skipDuplicates: true });
+      await transaction.gatewayArguments.createMany({ data: calls.map(({ operationId, preview }) => ({ operationId, preview })), skipDuplicates: true });
+      await addToOutbox(transaction, OWNER, calls.map(refusedEvent));
+      await appendAudits(transaction, OWNER, calls.map((call) => refusedEntry({ ...call, traceId: traceIdOf(call.traceparent) })));
+    });
+  }
+
+  /** Writes claims and outcomes as they stand in the journal, with an audit record for each call that ended. Repeating it changes nothing. */
+  async project(claims: readonly Claim[], ends: readonly { readonly claim: Claim; readonly outcome: Outcome }[]): Promise<void> {
+    if (claims.length + ends.length === 0) return;
+    await this.db.$transaction(async (transaction) => {
+      const known = [...new Map([...claims, ...ends.map(({ claim }) => claim)].map((claim) => [claim.operationId, claim])).values()];
+      await transaction.$executeRaw`
+        INSERT INTO "tool_gateway"."call" ("operation_id", "origin_run_id", "run_id", "session_id", "agent_id", "project_id", "step", "call_id", "tool", "target", "arguments_hash", "fingerprint", "principal", "rule", "interaction_id", "gateway_id", "status", "claimed_at")
+        SELECT c."operationId", c."originRunId", c."runId", c."sessionId", c."agentId", c."projectId", c."step", c."callId", c."tool", c."target", c."argumentsHash", c."fingerprint", c."principal", c."rule", c."interactionId", c."gatewayId", 'running', c."at"
+        FROM jsonb_to_recordset(${JSON.stringify(known)}::jsonb) AS c("operationId" text, "originRunId" uuid, "runId" uuid, "sessionId" uuid, "agentId" text, "projectId" text, "step" int, "callId" text, "tool" text, "target" jsonb, "argumentsHash" text, "fingerprint" text, "principal" text, "rule" text, "interactionId" uuid, "gatewayId" uuid, "at" timestamptz)
+        ON CONFLICT ("operation_id") DO UPDATE SET "status" = 'running', "fault" = NULL, "ended_at" = NULL, "rule" = EXCLUDED."rule", "interaction_id" = EXCLUDED."interaction_id", "gateway_id" = EXCLUDED."gateway_id", "claimed_at" = EXCLUDED."claimed_at"
+        WHERE "call"."status" = 'refused'`;
+      const outcomes = ends.map(({ outcome }) => ({ ...outcome, digest: outcome.artifact?.digest, bytes: outcome.artifact?.bytes }));
+      const ended = await transaction.$queryRaw<{ operation_id: string }[]>`
+        UPDATE "tool_gateway"."call" SET "status" = o."status", "is_parked" = (o."status" = 'indeterminate'), "fault" = o."fault", "result_digest" = o."digest", "result_bytes" = o."bytes", "ended_at" = o."at", "duration_ms" = o."durationMs"
+        FROM jsonb_to_recordset(${JSON.stringify(outcomes)}::jsonb) AS o("operationId" text, "status" text, "fault" jsonb, "digest" text, "bytes" int, "at" timestamptz, "durationMs" float8)
+        WHERE "call"."operation_id" = o."operationId" AND "call"."status" IN ('running', 'aborting') RETURNING "call"."operation_id"`;
+      const fresh = new Set(ended.map((row) => row.operation_id));
+      await appendAudits(transaction, OWNER, ends.filter(({ claim }) => fresh.has(claim.operationId)).map(({ claim, outcome }) => endedEntry(claim, outcome)));
+    });
+  }
+
+  async aborting(operationIds: readonly string[]): Promise<void> {
+    if (operationIds.length > 0) await this.db.gatewayCall.updateMany({ where: { operationId: { in: [...operationIds] }, status: 'running' }, data: { status: 'aborting' } });
+  }
+
+  async find(operationId: string): Promise<CallRecord | undefined> {
+    const row = await this.db.gatewayCall.findUnique({ where: { operationId } });
+    return row === null ? undefined : (await this.#records([row]))[0];
+  }
+
+  /** Newest first; gives one more than asked for where there is more. */
+  async list({ parked, ...filter }: CallFilter, before: { readonly at: Date; readonly operationId: string } | undefined, limit: number): Promise<CallRecord[]> {
+    const older = before === undefined ? {} : { OR: [{ claimedAt: { lt: before.at } }, { claimedAt: before.at, operationId: { lt: before.operationId } }] };
+    const rows = await this.db.gatewayCall.findMany({
+      where: { ...filter, ...(parked === undefined ? {} : { isParked: parked }), ...older },
+      orderBy: [{ claimedAt: 'desc' }, { operationId: 'desc' }],
+      take: limit,
+    });
+    return this.#records(rows);
+  }
+
+  /** Ends a parked call by a person's word; undefined where it is not parked. */
+  async resolve(operationId: string, resolution: Resolution): Promise<CallRecord | undefined> {
+    const isResolved = await this.db.$transaction(async (transaction) => {
+      const { count } = await transaction.gatewayCall.updateMany({ where: { operationId, isParked: true }, data: { isParked: false, resolution: { ...resolution } } });
+      if (count === 0) return false;
+      const row = await transaction.gatewayCall.findUniqueOrThrow({ where: { operationId } });
+      await appendAudit(transaction, OWNER, {
+        at: resolution.at, actor: resolution.by, principal: principalOf(row.principal), via: null, projectId: row.projectId, action: `call.resolve.${resolution.as}`, target: `${row.tool} ${operationId}`,
+        beforeDigest: row.argumentsHash, afterDigest: null, rule: row.rule, reason: resolution.note, traceId: null, retention: 'audit',
+      });
+      return true;
+    });
+    return isResolved ? this.find(operationId) : undefined;
+  }
+
+  unended(limit: number): Promise<UnendedCall[]> {
+    return this.db.gatewayCall.findMany({ where: { status: { in: ['running', 'aborting'] } }, select: { operationId: true, originRunId: true, gatewayId: true, claimedAt: true }, orderBy: { claimedAt: 'asc' }, take: limit });
+  }
+
+  parked(): Promise<number> {
+    return this.db.gatewayCall.count({ where: { isParked: true } });
+  }
+
+  /** Marks that an origin run's chain of runs has ended. */
+  async runEnded(originRunId: string, endedAt: Date): Promise<void> {
+    await this.db.gatewayEndedRun.upsert({ where: { originRunId }, create: { originRunId, endedAt }, update: {} });
+  }
+
+  /** Origin runs that ended before a moment and whose claimed calls have all ended. */
+  async purgeable(before: Date, limit: number): Promise<string[]> {
+    const rows = await this.db.$queryRaw<{ origin_run_id: string }[]>`
+      SELECT e."origin_run_id"::text FROM "tool_gateway"."ended_run" e WHERE e."purged_at" IS NULL AND e."ended_at" < ${before}
+      AND NOT EXISTS (SELECT 1 FROM "tool_gateway"."call" c WHERE c."origin_run_id" = e."origin_run_id" AND c."status" IN ('running', 'aborting')) ORDER BY e."ended_at" LIMIT ${limit}`;
+    return rows.map((row) => row.origin_run_id);
+  }
+
+  async purged(originRunId: string, at: Date): Promise<void> {
+    await this.db.gatewayEndedRun.update({ where: { originRunId }, data: { purgedAt: at } });
+  }
+
+  async #records(rows: readonly CallRow[]): Promise<CallRecord[]> {
+    const ids = rows.map((row) => row.operationId);
+    const [previews, grants] = await Promise.all([
+      this.db.gatewayArguments.findMany({ where: { operationId: { in: ids } } }),
+      this.db.gatewayGrant.findMany({ where: { operationId: { in: ids } }, select: { operationId: true, decidedBy: true } }),
+    ]);
+    const previewOf = new Map(previews.map((row) => [row.operationId, row.preview]));
+    const approverOf = new Map(grants.map((row) => [row.operationId, row.decidedBy]));
+    return rows.map((row) => recordOf(row, previewOf.get(row.operationId) ?? null, approverOf.get(row.operationId)));
+  }
+}
+
+function refusedRow(call: RefusedCall): Prisma.GatewayCallCreateManyInput {
+  const { operationId, originRunId, runId, sessionId, agentId, projectId, step, callId, tool, argumentsHash, fingerprint, rule, gatewayId, at } = call;
+  return {
+    operationId, originRunId, runId, sessionId, agentId, projectId, step, callId, tool, argumentsHash, fingerprint, rule, gatewayId,
+    target: call.target ?? Prisma.DbNull, principal: call.principal.id, status: 'refused', fault: JSON.parse(JSON.stringify(call.fault)) as Prisma.InputJsonValue, claimedAt: at, endedAt: at, durationMs: 0,
+  };
+}
+
+function refusedEvent(call: RefusedCall): StoredMessage {
+  const { runId, sessionId, agentId, operationId, callId, tool, fault, rule, at } = call;
+  return eventMessage(
+    toolGateway.callEnded,
+    { runId, sessionId, agentId, operationId, callId, tool, status: 'refused', fault, rule, durationMs: null, at: at.toISOString() },
+    { keys: { runId }, id: `${operationId}.refused`, time: at, traceparent: call.traceparent },
+  );
+}

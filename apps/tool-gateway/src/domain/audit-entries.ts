@@ -1,0 +1,67 @@
+import { digestOf } from '@ambit/capability';
+import type { AuditRecord, Claim, FaultBody, Outcome, Principal } from '@ambit/contracts';
+
+type Entry = Omit<AuditRecord, 'schemaVersion' | 'owner' | 'sequence' | 'previousHash' | 'hash'>;
+
+const KINDS = { user: 'person', group: 'person', app: 'application', worker: 'worker', system: 'system' } as const;
+
+/** A principal of whom only the id is at hand. */
+export function principalOf(id: string): Principal {
+  const prefix = id.slice(0, id.indexOf(':'));
+  const kind = Object.hasOwn(KINDS, prefix) ? KINDS[prefix as keyof typeof KINDS] : 'system';
+  return { id, kind, issuer: 'local', display: '' };
+}
+
+/** That a claimed call ended, and how. */
+export function endedEntry(claim: Claim, outcome: Outcome): Entry {
+  return {
+    at: outcome.at,
+    actor: { id: `worker:${claim.agentId}`, kind: 'worker', issuer: 'local', display: '' },
+    principal: principalOf(claim.principal),
+    via: { kind: 'worker', id: claim.runId },
+    projectId: claim.projectId,
+    action: `call.${outcome.status}`,
+    target: `${claim.tool} ${claim.operationId}`.slice(0, 500),
+    beforeDigest: claim.argumentsHash,
+    afterDigest: outcome.artifact?.digest ?? (outcome.content === undefined ? null : digestOf(JSON.parse(JSON.stringify(outcome.content)))),
+    rule: claim.rule,
+    reason: outcome.fault === undefined ? null : `${outcome.fault.code}: ${outcome.fault.message}`.slice(0, 2_000),
+    traceId: null,
+    retention: 'audit',
+  };
+}
+
+export interface RefusalFacts {
+  readonly agentId: string;
+  readonly runId: string;
+  readonly projectId: string;
+  readonly tool: string;
+  readonly operationId: string;
+  readonly principal: Principal;
+  readonly argumentsHash: string;
+  readonly rule: string | null;
+  readonly fault: FaultBody;
+  readonly gate: string;
+  readonly detail: string | null;
+  readonly traceId: string | null;
+  readonly at: Date;
+}
+
+/** That a call was refused before any effect, by which gate and why. */
+export function refusedEntry(facts: RefusalFacts): Entry {
+  return {
+    at: facts.at.toISOString(),
+    actor: { id: `worker:${facts.agentId}`, kind: 'worker', issuer: 'local', display: '' },
+    principal: facts.principal,
+    via: { kind: 'worker', id: facts.runId },
+    projectId: facts.projectId,
+    action: 'call.refused',
+    target: `${facts.tool} ${facts.operationId}`.slice(0, 500),
+    beforeDigest: facts.argumentsHash,
+    afterDigest: null,
+    rule: facts.rule,
+    reason: `${facts.fault.code} at gate ${facts.gate}${facts.detail === null ? '' : `: ${facts.detail}`}`.slice(0, 2_000),
+    traceId: facts.traceId,
+    retention: 'audit',
+  };
+}

@@ -1,0 +1,29 @@
+import { fitResults } from '@ambit/capability';
+import type { CallResult } from '@ambit/contracts';
+import { stubText, textOf } from './call-end.js';
+
+/** What the results of one answer may weigh together, in bytes of JSON. */
+export const REPLY_BYTES = 400 * 1024;
+
+const sizeOf = (result: CallResult): number => new TextEncoder().encode(JSON.stringify(result)).length;
+
+/** Shortens results from the last backwards until the answer fits; order and number stay, and nothing is run again. */
+export function fitReply(results: readonly CallResult[], budget: number = REPLY_BYTES): CallResult[] {
+  const forms = results.map((result) => ({ whole: result, excerpt: excerpt(result), line: line(result) }));
+  const sizes = forms.map(({ whole, excerpt: short, line: shortest }) => ({ callId: whole.callId, whole: sizeOf(whole), excerpt: sizeOf(short), line: sizeOf(shortest) }));
+  const fit = fitResults(sizes, { budget });
+  if (!fit.fits) return forms.map(({ line: shortest }) => shortest);
+  return forms.map((form, index) => form[fit.results[index]?.as ?? 'line']);
+}
+
+function excerpt(result: CallResult): CallResult {
+  if (result.content === undefined) return result;
+  const { structuredContent: _left, ...rest } = result;
+  return { ...rest, content: [{ type: 'text', text: stubText(textOf({ content: result.content, structuredContent: result.structuredContent }), sizeOf(result), result.artifact?.digest) }] };
+}
+
+function line(result: CallResult): CallResult {
+  if (result.content === undefined) return result;
+  const { structuredContent: _left, ...rest } = result;
+  return { ...rest, content: [{ type: 'text', text: `(${sizeOf(result)} bytes, left out for size)` }] };
+}

@@ -1,0 +1,86 @@
+import { Bus } from '@ambit/bus';
+import { journalSubject, streams } from '@ambit/contracts';
+import { LOG, Metrics, type Logger } from '@ambit/service';
+import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { CallRepository } from './call.repository.js';
+import { ForeignClaims } from './foreign.claims.js';
+import { GatewayLease } from './gateway.lease.js';
+import { OpenCalls } from './open-calls.js';
+import { PROJECTION_DURABLE } from './projection.js';
+
+const PARK_MS = 2_000;
+const PURGE_MS = 30_000;
+/** session-service reads outcomes off the journal until a run has ended; a while later nobody does. */
+const PURGE_AFTER_MS = 5 * 60_000;
+const AT_ONCE = 500;
+
+/** Ends what dead gateways left open, and empties the journal of runs that are over and stand in Postgres. */
+@Injectable()
+export class Housekeeping implements OnApplicationBootstrap, OnApplicationShutdown {
+  readonly #timers: NodeJS.Timeout[] = [];
+  #parking: Promise<void> | undefined;
+  #isClosing = false;
+
+  constructor(
+    @Inject(Bus) private readonly bus: Bus,
+    @Inject(CallRepository) private readonly repository: CallRepository,
+    @Inject(ForeignClaims) private readonly foreign: ForeignClaims,
+    @Inject(GatewayLease) private readonly lease: GatewayLease,
+    @Inject(OpenCalls) private readonly calls: OpenCalls,
+    @Inject(Metrics) metrics: Metrics,
+    @Inject(LOG) private readonly log: Logger,
+  ) {
+    metrics.gauge({ name: 'ambit_parked_calls', help: 'Calls whose end is unknown and that wait for a person', read: () => this.repository.parked().catch(() => undefined) });
+  }
+
+  onApplicationBootstrap(): void {
+    this.#timers.push(setInterval(() => this.#park(), PARK_MS), setInterval(() => void this.purge(new Date(Date.now() - PURGE_AFTER_MS)).catch((error: unknown) => this.log.warn({ error }, 'the journal was not purged')), PURGE_MS));
+    this.#park();
+  }
+  async onApplicationShutdown(): Promise<void> {
+    this.#isClosing = true;
+    for (const timer of this.#timers) clearInterval(timer);
+    await this.#parking;
+  }
+
+  /** Records as indeterminate every open claim whose gateway has no lease. */
+  async park(): Promise<number> {
+    const unended = await this.repository.unended(AT_ONCE);
+    const gateways = new Map<string, Promise<boolean>>();
+    let parked = 0;
+    for (const call of unended) {
+      if (call.gatewayId === this.lease.id || this.calls.isUnderWay(call.operationId)) continue;
+      const alive = gateways.get(call.gatewayId) ?? this.lease.isAlive(call.gatewayId);
+      gateways.set(call.gatewayId, alive);
+      if (await alive) continue;
+      await this.foreign.park({ originRunId: call.originRunId, operationId: call.operationId, at: call.claimedAt.toISOString() });
+      parked++;
+    }
+    return parked;
+  }
+
+  /** Purges the facts of runs that ended before a moment, up to where the journal stands in Postgres. */
+  async purge(endedBefore: Date): Promise<number> {
+    const runs = await this.repository.purgeable(endedBefore, AT_ONCE);
+    if (runs.length === 0) return 0;
+    const manager = await jetstreamManager(this.bus.connection, { checkAPI: false });
+    // Read before the purge: whatever is acknowledged up to here is in Postgres.
+    const projected = (await manager.consumers.info(streams.journal.name, PROJECTION_DURABLE)).ack_floor.stream_seq;
+    for (const originRunId of runs) {
+      await manager.streams.purge(streams.journal.name, { filter: journalSubject.operationsOf(originRunId), seq: projected + 1 });
+      await this.repository.purged(originRunId, new Date());
+    }
+    return runs.length;
+  }
+
+  #park(): void {
+    if (this.#isClosing) return;
+    this.#parking ??= this.park()
+      .then(
+        () => undefined,
+        (error: unknown) => (this.#isClosing ? undefined : this.log.warn({ error }, 'calls of gone gateways could not be looked for')),
+      )
+      .finally(() => (this.#parking = undefined));
+  }
+}

@@ -1,0 +1,18 @@
+import { DB, type GatewayDb } from '@ambit/db';
+import { Inject, Injectable } from '@nestjs/common';
+
+export interface PlanStep {
+  readonly step: string;
+  readonly status: 'pending' | 'in_progress' | 'completed';
+}
+
+/** The newest plan of each session. */
+@Injectable()
+export class PlanRepository {
+  constructor(@Inject(DB) private readonly db: GatewayDb) {}
+
+  async put(sessionId: string, plan: readonly PlanStep[], updatedAt: Date): Promise<void> {
+    const kept = plan.map((step) => ({ ...step }));
+    await this.db.gatewayPlan.upsert({ where: { sessionId }, create: { sessionId, plan: kept, updatedAt }, update: { plan: kept, updatedAt } });
+  }
+}

@@ -1,0 +1,47 @@
+import { Fault, platformFault, refusals } from '@ambit/contracts';
+import { Inject, Injectable } from '@nestjs/common';
+import { AuthorityCache, type HeldAuthority } from './authority.cache.js';
+import { CallGates, type Caller } from './call.gates.js';
+
+export interface RunNames {
+  readonly runId: string;
+  readonly originRunId: string;
+}
+
+/** Lets in requests whose run, session, fingerprint and token belong together and to the agent they come from. */
+@Injectable()
+export class RunAdmission {
+  constructor(
+    @Inject(AuthorityCache) private readonly authorities: AuthorityCache,
+    @Inject(CallGates) private readonly gates: CallGates,
+  ) {}
+
+  /** The run's authority, or the fault. What memory refuses is asked of session-service once; `more` adds what else a request needs of it. */
+  async admit<T>(caller: Caller, names: RunNames, more?: (held: HeldAuthority) => T | Fault): Promise<{ held: HeldAuthority; more: T | undefined } | Fault> {
+    const remembered = this.authorities.held(names.runId);
+    const first = remembered === undefined ? undefined : this.#judge(caller, names, { held: remembered, more });
+    if (first !== undefined && !(first instanceof Fault)) return first;
+    return this.#judge(caller, names, { held: await this.authorities.fetch(names.runId), more });
+  }
+
+  #judge<T>(caller: Caller, { originRunId }: RunNames, asked: { held: HeldAuthority | undefined; more: ((held: HeldAuthority) => T | Fault) | undefined }): { held: HeldAuthority; more: T | undefined } | Fault {
+    const { held, more } = asked;
+    const decision = this.gates.run(caller, held);
+    if (decision.decision === 'refuse') return runFault(decision.code);
+    // The origin is the authority's: a name that does not fit it is no other than a run that does not exist.
+    if (held === undefined || held.authority.originRunId !== originRunId) return runFault('TOOL_NOT_IN_SNAPSHOT');
+    const found = more?.(held);
+    return found instanceof Fault ? found : { held, more: found };
+  }
+}
+
+function runFault(code: string): Fault {
+  switch (code) {
+    case 'TOOL_NOT_IN_SNAPSHOT':
+    case 'TURN_ENDED':
+    case 'STALE_INSTANCE':
+      return new Fault(code, refusals[code]);
+    default:
+      return platformFault('UNAVAILABLE');
+  }
+}

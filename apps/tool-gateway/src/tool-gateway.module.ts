@@ -1,0 +1,68 @@
+import { Bus } from '@ambit/bus';
+import { Module } from '@nestjs/common';
+import { ArtifactHandlers } from './artifact.handlers.js';
+import { ArtifactRepository } from './artifact.repository.js';
+import { ArtifactService } from './artifact.service.js';
+import { ArtifactStore } from './artifact.store.js';
+import { Asking } from './asking.js';
+import { AuthorityCache } from './authority.cache.js';
+import { BatchHandlers } from './batch.handlers.js';
+import { BatchRunner } from './batch.runner.js';
+import { BatchService } from './batch.service.js';
+import { artifactBuiltin } from './builtins/artifact.builtin.js';
+import { BuiltinRegistry } from './builtins/builtin.registry.js';
+import { planBuiltin } from './builtins/plan.builtin.js';
+import { question } from './builtins/question.builtin.js';
+import { skillBuiltins } from './builtins/skill.builtins.js';
+import { tapeBuiltins } from './builtins/tape.builtins.js';
+import { CallArguments } from './call-arguments.repository.js';
+import { CallGates } from './call.gates.js';
+import { CallHandlers } from './call.handlers.js';
+import { CallRepository } from './call.repository.js';
+import { CallRunner } from './call.runner.js';
+import { CallService } from './call.service.js';
+import { CallWatch } from './call.watch.js';
+import { CancelService } from './cancel.service.js';
+import { DeferredHandlers } from './deferred.handlers.js';
+import { DeferredService } from './deferred.service.js';
+import { BuiltinDispatcher } from './dispatch/builtin.dispatcher.js';
+import { McpDispatcher } from './dispatch/mcp.dispatcher.js';
+import { WorkerDispatcher } from './dispatch/worker.dispatcher.js';
+import { EndedRuns } from './ended-runs.js';
+import { ForeignClaims } from './foreign.claims.js';
+import { GatewayLease } from './gateway.lease.js';
+import { GrantRepository } from './grant.repository.js';
+import { Housekeeping } from './housekeeping.js';
+import { Journal } from './journal.js';
+import { OpenCalls } from './open-calls.js';
+import { OutcomeWriter } from './outcome.writer.js';
+import { PlanRepository } from './plan.repository.js';
+import { Preparation } from './preparation.js';
+import { Projection } from './projection.js';
+import { Refusals } from './refusals.js';
+import { RunAdmission } from './run.admission.js';
+import { SchemaValidators } from './schema.validators.js';
+import { SnapshotCache } from './snapshot.cache.js';
+import { TargetFactsSource } from './target.facts.js';
+import { ToolHandlers } from './tool.handlers.js';
+import { ToolService } from './tool.service.js';
+import { ToolsetRepository } from './toolset.repository.js';
+import { Toolsets } from './toolsets.js';
+
+/** Every built-in tool. One that is registered otherwise than the reserved table says ends the start. */
+const builtins = {
+  provide: BuiltinRegistry,
+  inject: [Bus, PlanRepository, ArtifactStore],
+  useFactory: (bus: Bus, plans: PlanRepository, artifacts: ArtifactStore) =>
+    new BuiltinRegistry([question, ...skillBuiltins(bus), ...tapeBuiltins(bus), planBuiltin(plans), artifactBuiltin(artifacts)]),
+};
+
+@Module({
+  controllers: [BatchHandlers, CallHandlers, ArtifactHandlers, ToolHandlers, DeferredHandlers],
+  providers: [
+    builtins, ArtifactRepository, ArtifactService, ArtifactStore, Asking, AuthorityCache, BatchRunner, BatchService, BuiltinDispatcher, CallArguments, CallGates, CallRepository, CallRunner, CallService,
+    CallWatch, CancelService, DeferredService, EndedRuns, ForeignClaims, GatewayLease, GrantRepository, Housekeeping, Journal, McpDispatcher, OpenCalls, OutcomeWriter, PlanRepository, Preparation,
+    Projection, Refusals, RunAdmission, SchemaValidators, SnapshotCache, TargetFactsSource, ToolService, ToolsetRepository, Toolsets, WorkerDispatcher,
+  ],
+})
+export class ToolGatewayModule {}
