@@ -8,12 +8,18 @@ export class ArtifactHandlers {
   constructor(@Inject(ArtifactService) private readonly artifacts: ArtifactService) {}
 
   @Answers(toolGateway.readArtifact)
-  read(input: Parsed<typeof toolGateway.readArtifact>, call: Call<typeof toolGateway.readArtifact>): Promise<Output<typeof toolGateway.readArtifact>> {
+  read(
+    input: Parsed<typeof toolGateway.readArtifact>,
+    call: Call<typeof toolGateway.readArtifact>,
+  ): Promise<Output<typeof toolGateway.readArtifact>> {
     return this.artifacts.readForRun(input, call);
   }
 
   @Answers(toolGateway.writeArtifact)
-  write(input: Parsed<typeof toolGateway.writeArtifact>, call: Call<typeof toolGateway.writeArtifact>): Promise<Output<typeof toolGateway.writeArtifact>> {
+  write(
+    input: Parsed<typeof toolGateway.writeArtifact>,
+    call: Call<typeof toolGateway.writeArtifact>,
+  ): Promise<Output<typeof toolGateway.writeArtifact>> {
     return this.artifacts.write(input, call);
   }
 

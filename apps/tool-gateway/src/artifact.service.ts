@@ -26,7 +26,12 @@ export class ArtifactService {
     return this.read(input);
   }
 
-  async read({ sessionId, digest, offset, length }: Parsed<typeof toolGateway.getArtifact>): Promise<Output<typeof toolGateway.getArtifact>> {
+  async read({
+    sessionId,
+    digest,
+    offset,
+    length,
+  }: Parsed<typeof toolGateway.getArtifact>): Promise<Output<typeof toolGateway.getArtifact>> {
     const range = await this.store.read({ sessionId, digest, offset, length });
     if (range === undefined) throw fault(toolGateway.getArtifact, 'ARTIFACT_UNKNOWN');
     return encoded(range);
@@ -45,14 +50,18 @@ export class ArtifactService {
     }
     if (!input.last) return { stored: false, bytes };
     const whole = wholeOf(await this.repository.parts(upload));
-    if (whole === undefined || createHash('sha256').update(whole).digest('hex') !== input.digest) throw fault(toolGateway.writeArtifact, 'ARTIFACT_DIGEST');
+    if (whole === undefined || createHash('sha256').update(whole).digest('hex') !== input.digest)
+      throw fault(toolGateway.writeArtifact, 'ARTIFACT_DIGEST');
     await this.store.put(input.sessionId, whole);
     await this.repository.dropParts(upload);
     return { stored: true, bytes: whole.length };
   }
 
   async #admit(input: Reading | Writing, agentId: string): Promise<void> {
-    const admitted = await this.admission.admit({ agentId, sessionId: input.sessionId, fingerprint: input.fingerprint, token: input.token }, input);
+    const admitted = await this.admission.admit(
+      { agentId, sessionId: input.sessionId, fingerprint: input.fingerprint, token: input.token },
+      input,
+    );
     if (!(admitted instanceof Fault)) return;
     // Ended runs are told nothing more than that they are not running.
     throw admitted.code === 'TURN_ENDED' ? new Fault('STALE_INSTANCE', refusals.STALE_INSTANCE) : admitted;

@@ -38,7 +38,10 @@ export class ArtifactStore implements OnApplicationBootstrap, OnApplicationShutd
 
   async onApplicationBootstrap(): Promise<void> {
     this.#store = await new Objm(this.bus.connection).open(objectStores.artifacts.name);
-    this.#timer = setInterval(() => void this.sweep(new Date()).catch((error: unknown) => this.log.warn({ error }, 'expired artifacts were not swept')), SWEEP_MS);
+    this.#timer = setInterval(
+      () => void this.sweep(new Date()).catch((error: unknown) => this.log.warn({ error }, 'expired artifacts were not swept')),
+      SWEEP_MS,
+    );
   }
   onApplicationShutdown(): void {
     clearInterval(this.#timer);
@@ -54,7 +57,11 @@ export class ArtifactStore implements OnApplicationBootstrap, OnApplicationShutd
   }
 
   /** A range of an artifact; undefined where the session has none of that digest. */
-  async read({ offset, length, ...name }: ArtifactName & { readonly offset: number; readonly length: number }): Promise<ArtifactRange | undefined> {
+  async read({
+    offset,
+    length,
+    ...name
+  }: ArtifactName & { readonly offset: number; readonly length: number }): Promise<ArtifactRange | undefined> {
     const known = await this.repository.find({ sessionId: name.sessionId, digest: name.digest }, new Date());
     if (known === null) return undefined;
     const whole = await this.#bytes(name);

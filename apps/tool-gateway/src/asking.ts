@@ -1,4 +1,13 @@
-import { argumentsHash, isObject, parseArguments, previewArguments, BadArguments, INTERACTION_MS, type Asks, type AsksQuestion } from '@ambit/capability';
+import {
+  argumentsHash,
+  isObject,
+  parseArguments,
+  previewArguments,
+  BadArguments,
+  INTERACTION_MS,
+  type Asks,
+  type AsksQuestion,
+} from '@ambit/capability';
 import { Bus } from '@ambit/bus';
 import { Fault, sessionService, type Input } from '@ambit/contracts';
 import { Inject, Injectable } from '@nestjs/common';
@@ -48,12 +57,23 @@ export class Asking {
       const { interactions } = await this.bus.call(sessionService.requestInteractions, { runId: held.authority.runId, step, requests });
       const ended = interactions.filter(({ status }) => status === 'settled' || status === 'allowed');
       const operations = new Map(asks.map(({ operation }) => [operation.operationId, operation]));
-      const known = await Promise.all(ended.map(async ({ operationId }): Promise<[string, CallEnd | undefined]> => [operationId, await this.#outcome(operations.get(operationId))]));
+      const known = await Promise.all(
+        ended.map(async ({ operationId }): Promise<[string, CallEnd | undefined]> => [
+          operationId,
+          await this.#outcome(operations.get(operationId)),
+        ]),
+      );
       return new Map(known.filter((entry): entry is [string, CallEnd] => entry[1] !== undefined));
     } catch (error) {
       if (!(error instanceof Fault) || (error.code !== 'APPROVAL_CAPACITY' && error.code !== 'TURN_ENDED')) throw error;
       const gate = error.code === 'TURN_ENDED' ? 'run-live' : 'permission';
-      const end: CallEnd = { kind: 'refused', fault: faultBody(error.code, error.data, error.message), gate, detail: undefined, rule: null };
+      const end: CallEnd = {
+        kind: 'refused',
+        fault: faultBody(error.code, error.data, error.message),
+        gate,
+        detail: undefined,
+        rule: null,
+      };
       return new Map(asks.map(({ operation }) => [operation.operationId, end]));
     }
   }

@@ -83,7 +83,11 @@ export class BatchRunner {
       else refused.push({ request, end });
     }
     const lateAsks: AskedCall[] = [];
-    const together = refused.length === 0 && asks.length === 0 && ready.length > 1 && ready.every((request) => mayRunBeside(start.snapshot.tools.get(request.operation.call.name)));
+    const together =
+      refused.length === 0 &&
+      asks.length === 0 &&
+      ready.length > 1 &&
+      ready.every((request) => mayRunBeside(start.snapshot.tools.get(request.operation.call.name)));
     const work = (request: CallRequest): Promise<void> => this.#work(batch, request, lateAsks);
     await Promise.all([
       this.#ask(batch, asks, 0),
@@ -94,11 +98,15 @@ export class BatchRunner {
   }
 
   #requests({ caller, operations, held, snapshot }: BatchStart): Promise<CallRequest[]> | CallRequest[] {
-    if (!operations.some(({ call }) => needsPreparation(snapshot.tools.get(call.name)))) return operations.map((operation) => ({ caller, operation }));
+    if (!operations.some(({ call }) => needsPreparation(snapshot.tools.get(call.name))))
+      return operations.map((operation) => ({ caller, operation }));
     return Promise.all(
       operations.map(async (operation): Promise<CallRequest> => {
         const tool = snapshot.tools.get(operation.call.name);
-        const preparation: { facts: PreparedFacts; target: unknown } | undefined = needsPreparation(tool) && tool !== undefined ? await this.preparation.of(tool, operation, { authority: held.authority, workerId: held.authority.workerId }) : undefined;
+        const preparation: { facts: PreparedFacts; target: unknown } | undefined =
+          needsPreparation(tool) && tool !== undefined
+            ? await this.preparation.of(tool, operation, { authority: held.authority, workerId: held.authority.workerId })
+            : undefined;
         return { caller, operation, preparation };
       }),
     );
@@ -113,7 +121,9 @@ export class BatchRunner {
   }
 
   async #refuse(batch: Batch, refused: readonly { readonly request: CallRequest; readonly end: CallEnd }[]): Promise<void> {
-    const standing = await Promise.all(refused.map(async ({ request, end }) => ({ operation: request.operation, end: await this.runner.refusedOrClaimed(request, end) })));
+    const standing = await Promise.all(
+      refused.map(async ({ request, end }) => ({ operation: request.operation, end: await this.runner.refusedOrClaimed(request, end) })),
+    );
     const recorded: { operation: Operation; end: Extract<CallEnd, { kind: 'refused' }> }[] = [];
     for (const { operation, end } of standing) {
       if (end.kind === 'outcome') batch.set(resultOf(operation.call.callId, end.outcome, end.whole));

@@ -46,15 +46,35 @@ export class BatchService {
     return this.#running.values();
   }
 
-  async #batch({ caller, held, step, input, traceparent }: { caller: Caller; held: HeldAuthority; step: Stored; input: Input; traceparent: string }): Promise<Batch> {
+  async #batch({
+    caller,
+    held,
+    step,
+    input,
+    traceparent,
+  }: {
+    caller: Caller;
+    held: HeldAuthority;
+    step: Stored;
+    input: Input;
+    traceparent: string;
+  }): Promise<Batch> {
     const key = `${input.runId} ${input.step} ${step.positions.join(',')}`;
     const known = this.#running.get(key);
     if (known !== undefined) return known;
     if (this.#running.size >= MAX_BATCHES) throw platformFault('UNAVAILABLE', undefined, 'Too many batches run here; send it again');
-    const snapshot = this.snapshots.held(held.authority.fingerprint) ?? (await this.snapshots.get(held.authority.agentId, held.authority.fingerprint));
+    const snapshot =
+      this.snapshots.held(held.authority.fingerprint) ?? (await this.snapshots.get(held.authority.agentId, held.authority.fingerprint));
     const meanwhile = this.#running.get(key);
     if (meanwhile !== undefined) return meanwhile;
-    const operations = input.calls.map((one, index) => operationOf(held.authority, { step: input.step, call: one, callsInRun: step.callsBefore + (step.positions[index] ?? 0), traceparent }));
+    const operations = input.calls.map((one, index) =>
+      operationOf(held.authority, {
+        step: input.step,
+        call: one,
+        callsInRun: step.callsBefore + (step.positions[index] ?? 0),
+        traceparent,
+      }),
+    );
     const batch = this.runner.start({ caller, held, snapshot, operations, step: input.step });
     this.#running.set(key, batch);
     void batch.done.finally(() => this.#running.delete(key)).catch(() => undefined);

@@ -9,7 +9,9 @@ import type { HeldSnapshot } from './snapshot.cache.js';
 import { TargetFactsSource } from './target.facts.js';
 
 /** Gates that are about the run and not about one call: what they refuse, they refuse for the whole batch. */
-const RUN_GATES: ReadonlySet<string> = new Set(GATES.filter((gate) => gate.step === 1 && gate.name !== 'not-aborted').map((gate) => gate.name));
+const RUN_GATES: ReadonlySet<string> = new Set(
+  GATES.filter((gate) => gate.step === 1 && gate.name !== 'not-aborted').map((gate) => gate.name),
+);
 const CALL_GATES: ReadonlySet<string> = new Set(GATES.filter((gate) => !RUN_GATES.has(gate.name)).map((gate) => gate.name));
 
 /** Who asks for a call: a worker with its run's token, or the approval of a call that waited. */
@@ -112,4 +114,5 @@ const purposeOf = (caller: Caller): 'batch' | 'deferred' => (caller.token === un
 const standingOf = (caller: Caller, held: HeldAuthority): 'current' | 'superseded' | 'unknown' =>
   caller.token === undefined ? 'current' : tokenStanding(held.authority.tokens, caller.token);
 
-const perMinute = ({ authority }: HeldAuthority): number => Math.min(authority.policy.limits.callsPerMinute, ...authority.ancestors.map((ancestor) => ancestor.policy.limits.callsPerMinute));
+const perMinute = ({ authority }: HeldAuthority): number =>
+  Math.min(authority.policy.limits.callsPerMinute, ...authority.ancestors.map((ancestor) => ancestor.policy.limits.callsPerMinute));

@@ -37,7 +37,10 @@ export class CallHandlers {
   }
 
   @Answers(toolGateway.cancelCall)
-  async cancel({ operationId, reason }: Parsed<typeof toolGateway.cancelCall>, call: Call<typeof toolGateway.cancelCall>): Promise<Output<typeof toolGateway.cancelCall>> {
+  async cancel(
+    { operationId, reason }: Parsed<typeof toolGateway.cancelCall>,
+    call: Call<typeof toolGateway.cancelCall>,
+  ): Promise<Output<typeof toolGateway.cancelCall>> {
     return { state: await this.cancels.cancel(operationId, reason, call.actor?.id ?? 'system:tool-gateway') };
   }
 

@@ -1,5 +1,15 @@
 import { traceIdOf } from '@ambit/bus';
-import { eventMessage, toolGateway, type CallRecord, type Claim, type FaultBody, type Outcome, type Principal, type StoredMessage, type Target } from '@ambit/contracts';
+import {
+  eventMessage,
+  toolGateway,
+  type CallRecord,
+  type Claim,
+  type FaultBody,
+  type Outcome,
+  type Principal,
+  type StoredMessage,
+  type Target,
+} from '@ambit/contracts';
 import { addToOutbox, appendAudit, appendAudits, DB, Prisma, type GatewayDb } from '@ambit/db';
 import { Inject, Injectable } from '@nestjs/common';
 import { endedEntry, principalOf, refusedEntry } from './domain/audit-entries.js';
@@ -64,9 +74,16 @@ export class CallRepository {
   async refuse(calls: readonly RefusedCall[]): Promise<void> {
     await this.db.$transaction(async (transaction) => {
       await transaction.gatewayCall.createMany({ data: calls.map(refusedRow), skipDuplicates: true });
-      await transaction.gatewayArguments.createMany({ data: calls.map(({ operationId, preview }) => ({ operationId, preview })), skipDuplicates: true });
+      await transaction.gatewayArguments.createMany({
+        data: calls.map(({ operationId, preview }) => ({ operationId, preview })),
+        skipDuplicates: true,
+      });
       await addToOutbox(transaction, OWNER, calls.map(refusedEvent));
-      await appendAudits(transaction, OWNER, calls.map((call) => refusedEntry({ ...call, traceId: traceIdOf(call.traceparent) })));
+      await appendAudits(
+        transaction,
+        OWNER,
+        calls.map((call) => refusedEntry({ ...call, traceId: traceIdOf(call.traceparent) })),
+      );
     });
   }
 
@@ -87,12 +104,20 @@ export class CallRepository {
         FROM jsonb_to_recordset(${JSON.stringify(outcomes)}::jsonb) AS o("operationId" text, "status" text, "fault" jsonb, "digest" text, "bytes" int, "at" timestamptz, "durationMs" float8)
         WHERE "call"."operation_id" = o."operationId" AND "call"."status" IN ('running', 'aborting') RETURNING "call"."operation_id"`;
       const fresh = new Set(ended.map((row) => row.operation_id));
-      await appendAudits(transaction, OWNER, ends.filter(({ claim }) => fresh.has(claim.operationId)).map(({ claim, outcome }) => endedEntry(claim, outcome)));
+      await appendAudits(
+        transaction,
+        OWNER,
+        ends.filter(({ claim }) => fresh.has(claim.operationId)).map(({ claim, outcome }) => endedEntry(claim, outcome)),
+      );
     });
   }
 
   async aborting(operationIds: readonly string[]): Promise<void> {
-    if (operationIds.length > 0) await this.db.gatewayCall.updateMany({ where: { operationId: { in: [...operationIds] }, status: 'running' }, data: { status: 'aborting' } });
+    if (operationIds.length > 0)
+      await this.db.gatewayCall.updateMany({
+        where: { operationId: { in: [...operationIds] }, status: 'running' },
+        data: { status: 'aborting' },
+      });
   }
 
   async find(operationId: string): Promise<CallRecord | undefined> {
@@ -101,8 +126,15 @@ export class CallRepository {
   }
 
   /** Newest first; gives one more than asked for where there is more. */
-  async list({ parked, ...filter }: CallFilter, before: { readonly at: Date; readonly operationId: string } | undefined, limit: number): Promise<CallRecord[]> {
-    const older = before === undefined ? {} : { OR: [{ claimedAt: { lt: before.at } }, { claimedAt: before.at, operationId: { lt: before.operationId } }] };
+  async list(
+    { parked, ...filter }: CallFilter,
+    before: { readonly at: Date; readonly operationId: string } | undefined,
+    limit: number,
+  ): Promise<CallRecord[]> {
+    const older =
+      before === undefined
+        ? {}
+        : { OR: [{ claimedAt: { lt: before.at } }, { claimedAt: before.at, operationId: { lt: before.operationId } }] };
     const rows = await this.db.gatewayCall.findMany({
       where: { ...filter, ...(parked === undefined ? {} : { isParked: parked }), ...older },
       orderBy: [{ claimedAt: 'desc' }, { operationId: 'desc' }],
@@ -114,12 +146,26 @@ export class CallRepository {
   /** Ends a parked call by a person's word; undefined where it is not parked. */
   async resolve(operationId: string, resolution: Resolution): Promise<CallRecord | undefined> {
     const isResolved = await this.db.$transaction(async (transaction) => {
-      const { count } = await transaction.gatewayCall.updateMany({ where: { operationId, isParked: true }, data: { isParked: false, resolution: { ...resolution } } });
+      const { count } = await transaction.gatewayCall.updateMany({
+        where: { operationId, isParked: true },
+        data: { isParked: false, resolution: { ...resolution } },
+      });
       if (count === 0) return false;
       const row = await transaction.gatewayCall.findUniqueOrThrow({ where: { operationId } });
       await appendAudit(transaction, OWNER, {
-        at: resolution.at, actor: resolution.by, principal: principalOf(row.principal), via: null, projectId: row.projectId, action: `call.resolve.${resolution.as}`, target: `${row.tool} ${operationId}`,
-        beforeDigest: row.argumentsHash, afterDigest: null, rule: row.rule, reason: resolution.note, traceId: null, retention: 'audit',
+        at: resolution.at,
+        actor: resolution.by,
+        principal: principalOf(row.principal),
+        via: null,
+        projectId: row.projectId,
+        action: `call.resolve.${resolution.as}`,
+        target: `${row.tool} ${operationId}`,
+        beforeDigest: row.argumentsHash,
+        afterDigest: null,
+        rule: row.rule,
+        reason: resolution.note,
+        traceId: null,
+        retention: 'audit',
       });
       return true;
     });
@@ -127,7 +173,12 @@ export class CallRepository {
   }
 
   unended(limit: number): Promise<UnendedCall[]> {
-    return this.db.gatewayCall.findMany({ where: { status: { in: ['running', 'aborting'] } }, select: { operationId: true, originRunId: true, gatewayId: true, claimedAt: true }, orderBy: { claimedAt: 'asc' }, take: limit });
+    return this.db.gatewayCall.findMany({
+      where: { status: { in: ['running', 'aborting'] } },
+      select: { operationId: true, originRunId: true, gatewayId: true, claimedAt: true },
+      orderBy: { claimedAt: 'asc' },
+      take: limit,
+    });
   }
 
   parked(): Promise<number> {
@@ -164,10 +215,43 @@ export class CallRepository {
 }
 
 function refusedRow(call: RefusedCall): Prisma.GatewayCallCreateManyInput {
-  const { operationId, originRunId, runId, sessionId, agentId, projectId, step, callId, tool, argumentsHash, fingerprint, rule, gatewayId, at } = call;
+  const {
+    operationId,
+    originRunId,
+    runId,
+    sessionId,
+    agentId,
+    projectId,
+    step,
+    callId,
+    tool,
+    argumentsHash,
+    fingerprint,
+    rule,
+    gatewayId,
+    at,
+  } = call;
   return {
-    operationId, originRunId, runId, sessionId, agentId, projectId, step, callId, tool, argumentsHash, fingerprint, rule, gatewayId,
-    target: call.target ?? Prisma.DbNull, principal: call.principal.id, status: 'refused', fault: JSON.parse(JSON.stringify(call.fault)) as Prisma.InputJsonValue, claimedAt: at, endedAt: at, durationMs: 0,
+    operationId,
+    originRunId,
+    runId,
+    sessionId,
+    agentId,
+    projectId,
+    step,
+    callId,
+    tool,
+    argumentsHash,
+    fingerprint,
+    rule,
+    gatewayId,
+    target: call.target ?? Prisma.DbNull,
+    principal: call.principal.id,
+    status: 'refused',
+    fault: JSON.parse(JSON.stringify(call.fault)) as Prisma.InputJsonValue,
+    claimedAt: at,
+    endedAt: at,
+    durationMs: 0,
   };
 }
 

@@ -96,15 +96,29 @@ export class CallRunner {
     throw platformFault('UNAVAILABLE', undefined, MOVING);
   }
 
-  #decide(request: CallRequest, { held, snapshot }: Standing): { kind: 'allowed'; arguments: Readonly<Record<string, unknown>>; rule: string } | { kind: 'stopped'; end: CallEnd } {
+  #decide(
+    request: CallRequest,
+    { held, snapshot }: Standing,
+  ): { kind: 'allowed'; arguments: Readonly<Record<string, unknown>>; rule: string } | { kind: 'stopped'; end: CallEnd } {
     const { caller, operation, preparation, approval } = request;
-    const decision = this.gates.call({ caller, operation, held, snapshot, isAborted: this.calls.isAborted(operation.operationId), prepared: preparation?.facts, grant: approval?.grant });
+    const decision = this.gates.call({
+      caller,
+      operation,
+      held,
+      snapshot,
+      isAborted: this.calls.isAborted(operation.operationId),
+      prepared: preparation?.facts,
+      grant: approval?.grant,
+    });
     switch (decision.decision) {
       case 'allow':
         return { kind: 'allowed', arguments: decision.arguments, rule: decision.rule };
       case 'refuse': {
         const rule = decision.code === 'POLICY_DENIED' ? ruleIn(decision.data) : null;
-        return { kind: 'stopped', end: { kind: 'refused', fault: faultBody(decision.code, decision.data), gate: decision.gate, detail: decision.detail, rule } };
+        return {
+          kind: 'stopped',
+          end: { kind: 'refused', fault: faultBody(decision.code, decision.data), gate: decision.gate, detail: decision.detail, rule },
+        };
       }
       case 'ask':
         return { kind: 'stopped', end: { kind: 'asks', ...decision } };
@@ -126,13 +140,25 @@ export class CallRunner {
   async #exists(claim: Claim): Promise<CallEnd> {
     const standing = await this.journal.readClaim(claim.originRunId, claim.operationId);
     if (standing !== undefined && (standing.argumentsHash !== claim.argumentsHash || standing.tool !== claim.tool)) {
-      this.log.error({ operationId: claim.operationId, tool: claim.tool, claimed: standing.tool }, 'two different calls carry one operation id');
-      return { kind: 'refused', fault: faultBody('INDETERMINATE'), gate: 'claim', detail: 'another call was claimed under this operation id', rule: null };
+      this.log.error(
+        { operationId: claim.operationId, tool: claim.tool, claimed: standing.tool },
+        'two different calls carry one operation id',
+      );
+      return {
+        kind: 'refused',
+        fault: faultBody('INDETERMINATE'),
+        gate: 'claim',
+        detail: 'another call was claimed under this operation id',
+        rule: null,
+      };
     }
     return this.foreign.follow(standing ?? claim);
   }
 
-  async #execute(request: CallRequest, at: { readonly claim: Claim; readonly standing: Standing; readonly arguments: Readonly<Record<string, unknown>> }): Promise<CallEnd> {
+  async #execute(
+    request: CallRequest,
+    at: { readonly claim: Claim; readonly standing: Standing; readonly arguments: Readonly<Record<string, unknown>> },
+  ): Promise<CallEnd> {
     const { claim, standing } = at;
     const { promise, resolve, reject } = withResolvers();
     const open = new OpenCall(claim, promise);
@@ -142,8 +168,15 @@ export class CallRunner {
     const timer = setTimeout(() => open.stop('the run’s time is up'), Math.min(remainingMs, 2 ** 31 - 1));
     try {
       const end = await this.#dispatch(open, {
-        operation: request.operation, tool: toolOf(standing, claim), arguments: at.arguments, authority: standing.held.authority, snapshot: standing.snapshot,
-        signal: open.signal, remainingMs, prepared: request.preparation?.target, workerId: request.workerId ?? standing.held.authority.workerId,
+        operation: request.operation,
+        tool: toolOf(standing, claim),
+        arguments: at.arguments,
+        authority: standing.held.authority,
+        snapshot: standing.snapshot,
+        signal: open.signal,
+        remainingMs,
+        prepared: request.preparation?.target,
+        workerId: request.workerId ?? standing.held.authority.workerId,
       });
       const result = await this.outcomes.write(claim, end, performance.now() - open.startedAt);
       resolve(result);
@@ -179,7 +212,11 @@ export class CallRunner {
     }
   }
 
-  #claim({ operation, approval }: CallRequest, standing: Standing, decision: { readonly arguments: Readonly<Record<string, unknown>>; readonly rule: string }): Claim {
+  #claim(
+    { operation, approval }: CallRequest,
+    standing: Standing,
+    decision: { readonly arguments: Readonly<Record<string, unknown>>; readonly rule: string },
+  ): Claim {
     const { authority } = standing.held;
     const tool = toolOf(standing, { tool: operation.call.name });
     return {
@@ -227,4 +264,3 @@ function withResolvers(): { promise: Promise<CallEnd>; resolve: (end: CallEnd) =
   promise.catch(() => undefined);
   return { promise, resolve, reject };
 }
-

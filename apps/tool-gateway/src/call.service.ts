@@ -15,7 +15,9 @@ export class CallService {
     const calls = await this.repository.list(filter, readCursor(cursor), limit + 1);
     const items = calls.slice(0, limit);
     const last = items.at(-1);
-    return calls.length > limit && last !== undefined ? { items, cursor: Buffer.from(JSON.stringify([last.claimedAt, last.operationId])).toString('base64url') } : { items };
+    return calls.length > limit && last !== undefined
+      ? { items, cursor: Buffer.from(JSON.stringify([last.claimedAt, last.operationId])).toString('base64url') }
+      : { items };
   }
 
   async get(operationId: string): Promise<CallRecord> {
@@ -24,10 +26,15 @@ export class CallService {
     return call;
   }
 
-  async resolve({ operationId, as, note, by }: Parsed<typeof toolGateway.resolveCall>, call: Call<typeof toolGateway.resolveCall>): Promise<CallRecord> {
+  async resolve(
+    { operationId, as, note, by }: Parsed<typeof toolGateway.resolveCall>,
+    call: Call<typeof toolGateway.resolveCall>,
+  ): Promise<CallRecord> {
     const resolved = await this.repository.resolve(operationId, { as, note, by: call.actor ?? by, at: new Date().toISOString() });
     if (resolved !== undefined) return resolved;
-    throw (await this.repository.find(operationId)) === undefined ? fault(toolGateway.resolveCall, 'CALL_UNKNOWN') : fault(toolGateway.resolveCall, 'CALL_NOT_PARKED');
+    throw (await this.repository.find(operationId)) === undefined
+      ? fault(toolGateway.resolveCall, 'CALL_UNKNOWN')
+      : fault(toolGateway.resolveCall, 'CALL_NOT_PARKED');
   }
 }
 

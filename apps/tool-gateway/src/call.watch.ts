@@ -23,11 +23,18 @@ export class CallWatch implements OnApplicationBootstrap, OnApplicationShutdown 
     @Inject(Metrics) metrics: Metrics,
     @Inject(LOG) private readonly log: Logger,
   ) {
-    metrics.gauge({ name: 'ambit_open_calls', help: 'Calls that this gateway claimed and that have not ended', read: () => this.calls.all().length });
+    metrics.gauge({
+      name: 'ambit_open_calls',
+      help: 'Calls that this gateway claimed and that have not ended',
+      read: () => this.calls.all().length,
+    });
   }
 
   onApplicationBootstrap(): void {
-    this.#timers.push(setInterval(() => void this.#reread(), REREAD_MS), setInterval(() => this.tell(), PROGRESS_MS));
+    this.#timers.push(
+      setInterval(() => void this.#reread(), REREAD_MS),
+      setInterval(() => this.tell(), PROGRESS_MS),
+    );
   }
   onApplicationShutdown(): void {
     for (const timer of this.#timers) clearInterval(timer);
@@ -42,7 +49,11 @@ export class CallWatch implements OnApplicationBootstrap, OnApplicationShutdown 
         const known = this.calls.find(operationId)?.progress;
         return known === undefined ? [] : [{ callId: call.callId, ...known }];
       });
-      this.bus.signal(worker.batchProgress, { runId, step: start.step, running: open.map(({ call }) => call.callId), progress }, { keys: { agentId, workerId } });
+      this.bus.signal(
+        worker.batchProgress,
+        { runId, step: start.step, running: open.map(({ call }) => call.callId), progress },
+        { keys: { agentId, workerId } },
+      );
     }
   }
 

@@ -49,7 +49,11 @@ export class CancelService {
     const known = this.calls.find(operationId)?.claim ?? (await this.#projected(operationId));
     if (known === undefined) return 'unknown';
     const { originRunId } = known;
-    if ((await this.journal.readOutcome(originRunId, operationId)) !== undefined || ('status' in known && known.status !== 'running' && known.status !== 'aborting')) return 'ended';
+    if (
+      (await this.journal.readOutcome(originRunId, operationId)) !== undefined ||
+      ('status' in known && known.status !== 'running' && known.status !== 'aborting')
+    )
+      return 'ended';
     await this.journal.abort({ schemaVersion: 1, operationId, originRunId, reason, by: by.slice(0, 200), at: new Date().toISOString() });
     this.calls.abort(operationId, reason);
     this.bus.signal(toolGateway.cancelOperation, { operationId, reason }, { keys: { operationId } });
@@ -66,7 +70,10 @@ export class CancelService {
         if (abort !== undefined) return call.stop(abort.reason);
         if (state === undefined) return;
         // An approved call runs for a suspended run, whose next attempt is another run's.
-        const isLive = interactionId === null ? state.status === 'running' && state.attempt <= attempt : state.status === 'running' || state.status === 'suspended';
+        const isLive =
+          interactionId === null
+            ? state.status === 'running' && state.attempt <= attempt
+            : state.status === 'running' || state.status === 'suspended';
         if (!isLive) call.stop(`the run is ${state.status}${state.attempt > attempt ? ', in a newer attempt' : ''}`);
       }),
     );

@@ -37,8 +37,14 @@ export class DeferredService {
   /** Throws to have the job delivered again: then nothing was settled yet. */
   async execute(job: DeferredCall, delivery: Delivery<typeof toolGateway.executeDeferred>): Promise<void> {
     await this.grants.put({
-      operationId: job.operationId, interactionId: job.interactionId, targetHash: targetHash(job.target), argumentsHash: job.argumentsHash, policyVersion: job.policyVersion,
-      decidedBy: job.decidedBy, decidedAt: new Date(job.decidedAt), expiresAt: new Date(Date.parse(job.decidedAt) + GRANT_MS),
+      operationId: job.operationId,
+      interactionId: job.interactionId,
+      targetHash: targetHash(job.target),
+      argumentsHash: job.argumentsHash,
+      policyVersion: job.policyVersion,
+      decidedBy: job.decidedBy,
+      decidedAt: new Date(job.decidedAt),
+      expiresAt: new Date(Date.parse(job.decidedAt) + GRANT_MS),
     });
     const end = await this.#end(job, delivery.traceparent);
     await this.#settle(job, end);
@@ -54,34 +60,64 @@ export class DeferredService {
     if (held === undefined) return { callId, status: 'refused', fault: faultBody('TOOL_NOT_IN_SNAPSHOT') };
     const operation = operationOf(held.authority, { step: job.step, call: job.call, callsInRun: callsBefore(held, callId), traceparent });
     if (operation.operationId !== job.operationId) {
-      this.log.error({ operationId: job.operationId, runId: job.runId }, 'an approved call does not carry the id of the call that asked; it is refused');
+      this.log.error(
+        { operationId: job.operationId, runId: job.runId },
+        'an approved call does not carry the id of the call that asked; it is refused',
+      );
       return { callId, status: 'refused', fault: faultBody('TOOL_NOT_IN_SNAPSHOT') };
     }
     const snapshot = await this.snapshots.get(held.authority.agentId, held.authority.fingerprint);
     const request = await this.#request(job, { held, snapshot, operation });
     const first = request.kind === 'gone' ? gone() : await this.runner.run(request.request, { held, snapshot });
-    const end = first.kind === 'outcome' ? first : await this.#refused({ held, operation }, first, request.kind === 'gone' ? undefined : request.request);
+    const end =
+      first.kind === 'outcome'
+        ? first
+        : await this.#refused({ held, operation }, first, request.kind === 'gone' ? undefined : request.request);
     return end.kind === 'outcome' ? resultOf(callId, end.outcome, end.whole) : Refusals.result(operation, end);
   }
 
-  async #request(job: DeferredCall, at: { held: HeldAuthority; snapshot: HeldSnapshot; operation: Operation }): Promise<{ kind: 'gone' } | { kind: 'ready'; request: CallRequest }> {
+  async #request(
+    job: DeferredCall,
+    at: { held: HeldAuthority; snapshot: HeldSnapshot; operation: Operation },
+  ): Promise<{ kind: 'gone' } | { kind: 'ready'; request: CallRequest }> {
     const { held, snapshot, operation } = at;
     const caller: Caller = { agentId: job.agentId, sessionId: job.sessionId, fingerprint: job.fingerprint, token: undefined };
     // Bound to the policy as it stood when the call was approved: under a newer one the grant does not fit.
-    const grant: Grant = { operationId: job.operationId, targetHash: targetHash(job.target), argumentsHash: job.argumentsHash, policyStamp: policyStamp(chainOf(held.authority, job.policyVersion)), decidedAt: Date.parse(job.decidedAt) };
+    const grant: Grant = {
+      operationId: job.operationId,
+      targetHash: targetHash(job.target),
+      argumentsHash: job.argumentsHash,
+      policyStamp: policyStamp(chainOf(held.authority, job.policyVersion)),
+      decidedAt: Date.parse(job.decidedAt),
+    };
     const approval = { grant, interactionId: job.interactionId };
     const tool = snapshot.tools.get(job.call.name);
     if (tool?.target.kind !== 'worker') return { kind: 'ready', request: { caller, operation, approval } };
     await this.toolsets.load(tool.target);
     const workerId = await this.toolsets.worker(tool.target, held.authority.pool, WORKER_WAIT_MS);
     if (workerId === undefined) return { kind: 'gone' };
-    const preparation = needsPreparation(tool) ? await this.preparation.of(tool, operation, { authority: held.authority, workerId }) : undefined;
+    const preparation = needsPreparation(tool)
+      ? await this.preparation.of(tool, operation, { authority: held.authority, workerId })
+      : undefined;
     return { kind: 'ready', request: { caller, operation, approval, preparation, workerId } };
   }
 
   /** A refusal, and also an approval that no longer covers what the rules ask for. */
-  async #refused(at: { held: HeldAuthority; operation: Operation }, end: Exclude<CallEnd, { kind: 'outcome' }>, request: CallRequest | undefined): Promise<Refused | Extract<CallEnd, { kind: 'outcome' }>> {
-    const refusal: Refused = end.kind === 'refused' ? end : { kind: 'refused', fault: faultBody('APPROVAL_EXPIRED', undefined, 'What was approved is not what would run now; ask again'), gate: 'grant', detail: 'the target, the arguments or the policy are others than the approved ones', rule: end.kind === 'asks' ? end.rule : null };
+  async #refused(
+    at: { held: HeldAuthority; operation: Operation },
+    end: Exclude<CallEnd, { kind: 'outcome' }>,
+    request: CallRequest | undefined,
+  ): Promise<Refused | Extract<CallEnd, { kind: 'outcome' }>> {
+    const refusal: Refused =
+      end.kind === 'refused'
+        ? end
+        : {
+            kind: 'refused',
+            fault: faultBody('APPROVAL_EXPIRED', undefined, 'What was approved is not what would run now; ask again'),
+            gate: 'grant',
+            detail: 'the target, the arguments or the policy are others than the approved ones',
+            rule: end.kind === 'asks' ? end.rule : null,
+          };
     const standing = request === undefined ? refusal : await this.runner.refusedOrClaimed(request, refusal);
     if (standing.kind === 'outcome') return standing;
     await this.refusals.forPeople(at.held.authority, [{ operation: at.operation, end: refusal }]);
@@ -100,7 +136,13 @@ export class DeferredService {
 }
 
 function gone(): Refused {
-  return { kind: 'refused', fault: faultBody('TOOL_GONE', undefined, 'No live worker brings this tool any more'), gate: 'target-there', detail: 'no live worker of the pool with this toolset within 60 s', rule: null };
+  return {
+    kind: 'refused',
+    fault: faultBody('TOOL_GONE', undefined, 'No live worker brings this tool any more'),
+    gate: 'target-there',
+    detail: 'no live worker of the pool with this toolset within 60 s',
+    rule: null,
+  };
 }
 
 /** Calls of the origin run stored before this one. */

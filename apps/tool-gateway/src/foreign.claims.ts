@@ -34,8 +34,14 @@ export class ForeignClaims {
     const { originRunId, operationId } = claim;
     this.log.warn({ operationId }, 'the gateway that claimed this call is gone without its outcome; the call is parked');
     return this.journal.outcome({
-      schemaVersion: 1, operationId, originRunId, status: 'indeterminate', fault: faultBody('INDETERMINATE'),
-      durationMs: Math.max(0, Date.now() - Date.parse(claim.at)), gatewayId: this.lease.id, at: new Date().toISOString(),
+      schemaVersion: 1,
+      operationId,
+      originRunId,
+      status: 'indeterminate',
+      fault: faultBody('INDETERMINATE'),
+      durationMs: Math.max(0, Date.now() - Date.parse(claim.at)),
+      gatewayId: this.lease.id,
+      at: new Date().toISOString(),
     });
   }
 }

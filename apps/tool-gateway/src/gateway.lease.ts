@@ -34,7 +34,10 @@ export class GatewayLease implements OnApplicationBootstrap, OnApplicationShutdo
   async onApplicationBootstrap(): Promise<void> {
     this.#bucket = await new Kvm(this.bus.connection).open(buckets.leases5s.name);
     await this.#renew();
-    this.#timer = setInterval(() => void this.#renew().catch((error: unknown) => this.log.warn({ error }, 'the gateway lease was not renewed')), RENEW_MS);
+    this.#timer = setInterval(
+      () => void this.#renew().catch((error: unknown) => this.log.warn({ error }, 'the gateway lease was not renewed')),
+      RENEW_MS,
+    );
   }
 
   async onApplicationShutdown(): Promise<void> {

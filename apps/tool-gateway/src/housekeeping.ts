@@ -31,11 +31,24 @@ export class Housekeeping implements OnApplicationBootstrap, OnApplicationShutdo
     @Inject(Metrics) metrics: Metrics,
     @Inject(LOG) private readonly log: Logger,
   ) {
-    metrics.gauge({ name: 'ambit_parked_calls', help: 'Calls whose end is unknown and that wait for a person', read: () => this.repository.parked().catch(() => undefined) });
+    metrics.gauge({
+      name: 'ambit_parked_calls',
+      help: 'Calls whose end is unknown and that wait for a person',
+      read: () => this.repository.parked().catch(() => undefined),
+    });
   }
 
   onApplicationBootstrap(): void {
-    this.#timers.push(setInterval(() => this.#park(), PARK_MS), setInterval(() => void this.purge(new Date(Date.now() - PURGE_AFTER_MS)).catch((error: unknown) => this.log.warn({ error }, 'the journal was not purged')), PURGE_MS));
+    this.#timers.push(
+      setInterval(() => this.#park(), PARK_MS),
+      setInterval(
+        () =>
+          void this.purge(new Date(Date.now() - PURGE_AFTER_MS)).catch((error: unknown) =>
+            this.log.warn({ error }, 'the journal was not purged'),
+          ),
+        PURGE_MS,
+      ),
+    );
     this.#park();
   }
   async onApplicationShutdown(): Promise<void> {

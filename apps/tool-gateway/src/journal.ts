@@ -17,7 +17,10 @@ const CLAIM_TRIES = 4;
 const CONTENTION_TRIES = 40;
 const LONGEST_PAUSE_MS = 2_000;
 
-const Ack = z.object({ seq: z.int().optional(), error: z.object({ code: z.int(), err_code: z.int().optional(), description: z.string().optional() }).optional() });
+const Ack = z.object({
+  seq: z.int().optional(),
+  error: z.object({ code: z.int(), err_code: z.int().optional(), description: z.string().optional() }).optional(),
+});
 const decoder = new TextDecoder();
 
 /** The facts of operations in AMBIT_JOURNAL: one message a subject, so the first of two writers wins and the other learns it. */
@@ -38,11 +41,13 @@ export class Journal {
       if (code === 'stored') return { kind: 'claimed' };
       if (code === CONTENTION && tries < CONTENTION_TRIES) continue;
       // A publication of ours whose acknowledgement was lost may be what took the subject, or the state may have moved after it.
-      if (isUncertain && (code === SUBJECT_IS_TAKEN || code === WRONG_LAST_SEQUENCE) && (await this.#text(subject)) === body) return { kind: 'claimed' };
+      if (isUncertain && (code === SUBJECT_IS_TAKEN || code === WRONG_LAST_SEQUENCE) && (await this.#text(subject)) === body)
+        return { kind: 'claimed' };
       if (code === SUBJECT_IS_TAKEN) return { kind: 'exists' };
       if (code === WRONG_LAST_SEQUENCE) return { kind: 'moved' };
       if (code === 'lost') isUncertain = true;
-      if (tries + 1 >= CLAIM_TRIES) throw platformFault('UNAVAILABLE', undefined, 'The journal does not answer; the call was not started, send the same batch again');
+      if (tries + 1 >= CLAIM_TRIES)
+        throw platformFault('UNAVAILABLE', undefined, 'The journal does not answer; the call was not started, send the same batch again');
       await pause(50 * 2 ** tries);
     }
   }
@@ -108,7 +113,10 @@ export class Journal {
 }
 
 function isNobody(error: unknown): boolean {
-  return error instanceof Error && (error.name === 'NoRespondersError' || (error.cause instanceof Error && error.cause.name === 'NoRespondersError'));
+  return (
+    error instanceof Error &&
+    (error.name === 'NoRespondersError' || (error.cause instanceof Error && error.cause.name === 'NoRespondersError'))
+  );
 }
 
 function pause(ms: number): Promise<void> {

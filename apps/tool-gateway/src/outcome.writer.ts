@@ -22,10 +22,22 @@ export class OutcomeWriter {
   async write(claim: Claim, end: DispatchEnd, durationMs: number): Promise<CallEnd> {
     const known = end.kind === 'answered' ? await this.#answered(claim, end.result) : { status: end.status, fault: end.fault };
     const { operationId, originRunId } = claim;
-    const outcome: Outcome = { schemaVersion: 1, operationId, originRunId, ...known, durationMs: Math.round(durationMs * 100) / 100, gatewayId: this.lease.id, at: new Date().toISOString() };
+    const outcome: Outcome = {
+      schemaVersion: 1,
+      operationId,
+      originRunId,
+      ...known,
+      durationMs: Math.round(durationMs * 100) / 100,
+      gatewayId: this.lease.id,
+      at: new Date().toISOString(),
+    };
     const standing = await this.journal.outcome(outcome);
-    if (standing === outcome) return { kind: 'outcome', outcome, whole: end.kind === 'answered' && known.status !== 'indeterminate' ? end.result : undefined };
-    this.log.warn({ operationId, standing: standing.status, late: outcome.status }, 'an outcome came after the call was settled; the first one stands');
+    if (standing === outcome)
+      return { kind: 'outcome', outcome, whole: end.kind === 'answered' && known.status !== 'indeterminate' ? end.result : undefined };
+    this.log.warn(
+      { operationId, standing: standing.status, late: outcome.status },
+      'an outcome came after the call was settled; the first one stands',
+    );
     return { kind: 'outcome', outcome: standing };
   }
 
@@ -44,7 +56,14 @@ export class OutcomeWriter {
       return { status, content: [{ type: 'text', text: stubText(text, bytes.length, artifact.digest) }], artifact, ...fault };
     } catch (error) {
       this.log.error({ error, operationId }, 'a large result could not be stored; the call has happened and is not repeated');
-      return { status: 'failed', fault: faultBody('RESULT_TOO_LARGE', { limitBytes: INLINE_RESULT_BYTES, actualBytes: bytes.length }, 'The call has happened, but its large result could not be stored') };
+      return {
+        status: 'failed',
+        fault: faultBody(
+          'RESULT_TOO_LARGE',
+          { limitBytes: INLINE_RESULT_BYTES, actualBytes: bytes.length },
+          'The call has happened, but its large result could not be stored',
+        ),
+      };
     }
   }
 }

@@ -13,6 +13,10 @@ export class PlanRepository {
 
   async put(sessionId: string, plan: readonly PlanStep[], updatedAt: Date): Promise<void> {
     const kept = plan.map((step) => ({ ...step }));
-    await this.db.gatewayPlan.upsert({ where: { sessionId }, create: { sessionId, plan: kept, updatedAt }, update: { plan: kept, updatedAt } });
+    await this.db.gatewayPlan.upsert({
+      where: { sessionId },
+      create: { sessionId, plan: kept, updatedAt },
+      update: { plan: kept, updatedAt },
+    });
   }
 }

@@ -13,12 +13,20 @@ export class Preparation {
   constructor(@Inject(Bus) private readonly bus: Bus) {}
 
   /** What the gates have to know; undefined where the worker does not say: then the call counts as one that could point anywhere. */
-  async of(tool: SnapshotTool, { call }: Operation, { authority, workerId }: { readonly authority: Authority; readonly workerId: string | null }): Promise<{ facts: PreparedFacts; target: unknown } | undefined> {
+  async of(
+    tool: SnapshotTool,
+    { call }: Operation,
+    { authority, workerId }: { readonly authority: Authority; readonly workerId: string | null },
+  ): Promise<{ facts: PreparedFacts; target: unknown } | undefined> {
     const { target } = tool;
     if (target.kind !== 'worker' || workerId === null) return undefined;
     try {
       const input = parseArguments(call.arguments);
-      const prepared = await this.bus.call(worker.prepareTool, { sessionId: authority.sessionId, workspaceId: workspaceOf(authority.pool), tool: target.tool, arguments: input }, { keys: { agentId: target.agentId, workerId } });
+      const prepared = await this.bus.call(
+        worker.prepareTool,
+        { sessionId: authority.sessionId, workspaceId: workspaceOf(authority.pool), tool: target.tool, arguments: input },
+        { keys: { agentId: target.agentId, workerId } },
+      );
       return { facts: factsOf(prepared), target: prepared };
     } catch (error) {
       if (error instanceof BadArguments || error instanceof Fault) return undefined;

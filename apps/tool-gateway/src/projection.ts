@@ -49,7 +49,13 @@ export class Projection implements OnApplicationBootstrap, OnApplicationShutdown
   async #consumer(): Promise<Consumer> {
     const manager = await jetstreamManager(this.bus.connection, { checkAPI: false });
     await manager.consumers.add(streams.journal.name, {
-      durable_name: PROJECTION_DURABLE, filter_subject: operationFacts.all, ack_policy: AckPolicy.Explicit, deliver_policy: DeliverPolicy.All, ack_wait: nanos(ACK_WAIT_MS), max_ack_pending: AT_ONCE * 8, max_deliver: -1,
+      durable_name: PROJECTION_DURABLE,
+      filter_subject: operationFacts.all,
+      ack_policy: AckPolicy.Explicit,
+      deliver_policy: DeliverPolicy.All,
+      ack_wait: nanos(ACK_WAIT_MS),
+      max_ack_pending: AT_ONCE * 8,
+      max_deliver: -1,
     });
     return jetstream(this.bus.connection).consumers.get(streams.journal.name, PROJECTION_DURABLE);
   }
@@ -92,7 +98,8 @@ export class Projection implements OnApplicationBootstrap, OnApplicationShutdown
     const aborts: string[] = [];
     for (const message of messages) {
       const fact = operationFacts.read(message.subject, message.string());
-      if (fact === undefined) this.log.error({ subject: message.subject, sequence: message.seq }, 'a fact of the journal cannot be read; it is left out');
+      if (fact === undefined)
+        this.log.error({ subject: message.subject, sequence: message.seq }, 'a fact of the journal cannot be read; it is left out');
       else if (fact.kind === 'claim') claims.push(fact.claim);
       else if (fact.kind === 'outcome') outcomes.push(fact.outcome);
       else aborts.push(fact.operationId);
@@ -107,7 +114,10 @@ export class Projection implements OnApplicationBootstrap, OnApplicationShutdown
   async #ended(claims: readonly Claim[], outcomes: readonly Outcome[]): Promise<Ended[]> {
     const here = new Map(claims.map((claim) => [claim.operationId, claim]));
     const found = await Promise.all(
-      outcomes.map(async (outcome) => ({ outcome, claim: here.get(outcome.operationId) ?? (await this.journal.readClaim(outcome.originRunId, outcome.operationId)) })),
+      outcomes.map(async (outcome) => ({
+        outcome,
+        claim: here.get(outcome.operationId) ?? (await this.journal.readClaim(outcome.originRunId, outcome.operationId)),
+      })),
     );
     return found.flatMap(({ outcome, claim }) => (claim === undefined ? [] : [{ outcome, claim }]));
   }
@@ -117,8 +127,17 @@ export class Projection implements OnApplicationBootstrap, OnApplicationShutdown
     const { runId, sessionId, agentId, operationId, callId, tool, rule } = claim;
     const { status, durationMs, at } = outcome;
     const fault = outcome.fault ?? null;
-    await this.bus.emit(toolGateway.callEnded, { runId, sessionId, agentId, operationId, callId, tool, status, fault, rule, durationMs, at }, { keys: { runId }, id: `${operationId}.ended` });
-    if (status === 'indeterminate') await this.bus.emit(toolGateway.callParked, { operationId, runId, sessionId, agentId, tool, at }, { keys: { operationId }, id: `${operationId}.parked` });
+    await this.bus.emit(
+      toolGateway.callEnded,
+      { runId, sessionId, agentId, operationId, callId, tool, status, fault, rule, durationMs, at },
+      { keys: { runId }, id: `${operationId}.ended` },
+    );
+    if (status === 'indeterminate')
+      await this.bus.emit(
+        toolGateway.callParked,
+        { operationId, runId, sessionId, agentId, tool, at },
+        { keys: { operationId }, id: `${operationId}.parked` },
+      );
   }
 
   #pause(ms: number): Promise<void> {

@@ -34,7 +34,8 @@ export class Refusals {
     const results = refused.map(({ operation, end }) => Refusals.result(operation, end));
     // A result that does not reach the tape leaves its call open there: the worker sends the batch again, and this is tried again.
     const onTape = this.bus.call(sessionService.recordResults, { runId, originRunId, sessionId, step, results });
-    for (const settled of await Promise.allSettled([onTape, this.forPeople(authority, refused)])) if (settled.status === 'rejected') this.log.warn({ error: settled.reason, runId }, 'a refusal was not recorded');
+    for (const settled of await Promise.allSettled([onTape, this.forPeople(authority, refused)]))
+      if (settled.status === 'rejected') this.log.warn({ error: settled.reason, runId }, 'a refusal was not recorded');
   }
 
   /** Writes the record, the audit and the event of refused calls. */
@@ -46,9 +47,27 @@ export class Refusals {
     const { operationId, originRunId, runId, sessionId, agentId, fingerprint, step, call } = operation;
     const { hash, preview } = seen(call.arguments);
     return {
-      operationId, originRunId, runId, sessionId, agentId, projectId: authority.projectId, step, callId: call.callId, tool: call.name,
-      target: this.snapshots.held(fingerprint)?.tools.get(call.name)?.target ?? null, argumentsHash: hash, preview, fingerprint, principal: authority.principal, rule, gatewayId: this.lease.id,
-      fault, gate, detail: detail ?? null, traceparent: operation.traceparent, at: new Date(),
+      operationId,
+      originRunId,
+      runId,
+      sessionId,
+      agentId,
+      projectId: authority.projectId,
+      step,
+      callId: call.callId,
+      tool: call.name,
+      target: this.snapshots.held(fingerprint)?.tools.get(call.name)?.target ?? null,
+      argumentsHash: hash,
+      preview,
+      fingerprint,
+      principal: authority.principal,
+      rule,
+      gatewayId: this.lease.id,
+      fault,
+      gate,
+      detail: detail ?? null,
+      traceparent: operation.traceparent,
+      at: new Date(),
     };
   }
 }

@@ -17,14 +17,22 @@ export class RunAdmission {
   ) {}
 
   /** The run's authority, or the fault. What memory refuses is asked of session-service once; `more` adds what else a request needs of it. */
-  async admit<T>(caller: Caller, names: RunNames, more?: (held: HeldAuthority) => T | Fault): Promise<{ held: HeldAuthority; more: T | undefined } | Fault> {
+  async admit<T>(
+    caller: Caller,
+    names: RunNames,
+    more?: (held: HeldAuthority) => T | Fault,
+  ): Promise<{ held: HeldAuthority; more: T | undefined } | Fault> {
     const remembered = this.authorities.held(names.runId);
     const first = remembered === undefined ? undefined : this.#judge(caller, names, { held: remembered, more });
     if (first !== undefined && !(first instanceof Fault)) return first;
     return this.#judge(caller, names, { held: await this.authorities.fetch(names.runId), more });
   }
 
-  #judge<T>(caller: Caller, { originRunId }: RunNames, asked: { held: HeldAuthority | undefined; more: ((held: HeldAuthority) => T | Fault) | undefined }): { held: HeldAuthority; more: T | undefined } | Fault {
+  #judge<T>(
+    caller: Caller,
+    { originRunId }: RunNames,
+    asked: { held: HeldAuthority | undefined; more: ((held: HeldAuthority) => T | Fault) | undefined },
+  ): { held: HeldAuthority; more: T | undefined } | Fault {
     const { held, more } = asked;
     const decision = this.gates.run(caller, held);
     if (decision.decision === 'refuse') return runFault(decision.code);

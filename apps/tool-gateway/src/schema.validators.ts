@@ -7,7 +7,14 @@ import type { Options, ValidateFunction } from 'ajv';
 import { BoundedMap } from './domain/bounded-map.js';
 
 const MAX_SCHEMAS = 5_000;
-const OPTIONS: Options = { strict: false, allErrors: false, validateFormats: false, logger: false, addUsedSchema: false, ownProperties: true };
+const OPTIONS: Options = {
+  strict: false,
+  allErrors: false,
+  validateFormats: false,
+  logger: false,
+  addUsedSchema: false,
+  ownProperties: true,
+};
 
 type Check = (input: Readonly<Record<string, unknown>>) => readonly string[];
 
@@ -48,6 +55,11 @@ export class SchemaValidators {
       this.log.warn({ error, tool: tool.name }, 'a tool’s input schema cannot be compiled; its arguments are checked by its owner alone');
       return () => [];
     }
-    return (input) => (validate(input) ? [] : (validate.errors ?? []).map((one) => `${one.instancePath === '' ? 'the arguments' : one.instancePath}: ${one.message ?? 'wrong'}`));
+    return (input) =>
+      validate(input)
+        ? []
+        : (validate.errors ?? []).map(
+            (one) => `${one.instancePath === '' ? 'the arguments' : one.instancePath}: ${one.message ?? 'wrong'}`,
+          );
   }
 }

@@ -71,7 +71,7 @@ export class SnapshotCache {
 
   async #fromOwner(fingerprint: string): Promise<SnapshotRecord> {
     let text = '';
-    for (let offset: number | null = 0; offset !== null; ) {
+    for (let offset: number | null = 0; offset !== null;) {
       const page: { text: string; next: number | null } = await this.bus.call(sessionService.readSnapshot, { fingerprint, offset });
       text += page.text;
       if (text.length > MAX_BYTES) throw new Error(`the snapshot ${fingerprint} is larger than ${MAX_BYTES} characters`);

@@ -22,7 +22,10 @@ export class ToolHandlers {
   }
 
   @Answers(toolGateway.registerWorker)
-  register(input: Parsed<typeof toolGateway.registerWorker>, call: Call<typeof toolGateway.registerWorker>): Promise<Returns<typeof toolGateway.registerWorker>> {
+  register(
+    input: Parsed<typeof toolGateway.registerWorker>,
+    call: Call<typeof toolGateway.registerWorker>,
+  ): Promise<Returns<typeof toolGateway.registerWorker>> {
     return this.toolsets.register(call.keys.agentId, input);
   }
 }

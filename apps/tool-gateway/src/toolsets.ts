@@ -1,6 +1,17 @@
 import { digestOf } from '@ambit/capability';
 import { Bus } from '@ambit/bus';
-import { buckets, epochKey, leaseKey, toolGateway, fromToken, type Parsed, type Returns, type Target, type ToolRegistration, type Toolset } from '@ambit/contracts';
+import {
+  buckets,
+  epochKey,
+  leaseKey,
+  toolGateway,
+  fromToken,
+  type Parsed,
+  type Returns,
+  type Target,
+  type ToolRegistration,
+  type Toolset,
+} from '@ambit/contracts';
 import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { Kvm, type KV, type KvEntry } from '@nats-io/kv';
@@ -53,9 +64,13 @@ export class Toolsets implements OnApplicationBootstrap, OnApplicationShutdown {
   }
 
   /** Keeps a worker's lease; asks for its tools where they are not known. The digest answered is the one to renew with. */
-  async register(agentId: string, { workerId, pool, toolsetDigest, tools }: Registering): Promise<Returns<typeof toolGateway.registerWorker>> {
+  async register(
+    agentId: string,
+    { workerId, pool, toolsetDigest, tools }: Registering,
+  ): Promise<Returns<typeof toolGateway.registerWorker>> {
     const digest = tools === undefined ? toolsetDigest : tools.length === 0 ? null : await this.#store({ agentId, pool, tools });
-    if (digest !== null && tools === undefined && (await this.toolset(agentId, digest)) === undefined) return { toolsetDigest: digest, wantTools: true };
+    if (digest !== null && tools === undefined && (await this.toolset(agentId, digest)) === undefined)
+      return { toolsetDigest: digest, wantTools: true };
     await this.#leases?.put(leaseKey.worker(agentId, workerId), JSON.stringify({ pool, digest }));
     return { toolsetDigest: digest, wantTools: false };
   }
@@ -69,7 +84,11 @@ export class Toolsets implements OnApplicationBootstrap, OnApplicationShutdown {
 
   /** The agent's toolsets that live workers bring, and of the rest those asked for recently. */
   async list(agentId: string): Promise<{ epoch: number; toolsets: Toolset[] }> {
-    const pairs = new Map(this.#workersOf(agentId).flatMap(({ digest, pool }): [string, { digest: string; pool: string }][] => (digest === null ? [] : [[`${digest} ${pool}`, { digest, pool }]])));
+    const pairs = new Map(
+      this.#workersOf(agentId).flatMap(({ digest, pool }): [string, { digest: string; pool: string }][] =>
+        digest === null ? [] : [[`${digest} ${pool}`, { digest, pool }]],
+      ),
+    );
     const toolsets = await Promise.all(
       [...pairs.values()].map(async ({ digest, pool }): Promise<Toolset[]> => {
         const known = await this.toolset(agentId, digest);

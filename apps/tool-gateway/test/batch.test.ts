@@ -28,5 +28,6 @@ it('dispatches a repeated batch once, while it runs and after it ended', async (
   const twice = await Promise.all([world.send(run, { calls: [call] }), world.send(run, { calls: [call] })]);
   const again = await world.send(run, { calls: [call] });
   expect(world.effects(world.operation(run, 0, call.callId))).toBe(1);
-  for (const results of [...twice, again]) expect(results).toMatchObject([{ callId: call.callId, status: 'completed', content: [{ text: 'echo {"text":"once"}' }] }]);
+  for (const results of [...twice, again])
+    expect(results).toMatchObject([{ callId: call.callId, status: 'completed', content: [{ text: 'echo {"text":"once"}' }] }]);
 });

@@ -1,8 +1,29 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Responder, silentLog } from '@ambit/bus';
-import { canonicalRecord, cataloguePolicyHash, fingerprint, operationId, RESERVED_TABLE_VERSION, sha256Hex, type SnapshotRecord, type SnapshotTool } from '@ambit/capability';
 import {
-  fault, journalSubject, mcpBroker, Policy, RunState, sessionService, type Authority, type CallResult, type IntendedCall, type Input, type Output, type Parsed, toolGateway,
+  canonicalRecord,
+  cataloguePolicyHash,
+  fingerprint,
+  operationId,
+  RESERVED_TABLE_VERSION,
+  sha256Hex,
+  type SnapshotRecord,
+  type SnapshotTool,
+} from '@ambit/capability';
+import {
+  fault,
+  journalSubject,
+  mcpBroker,
+  Policy,
+  RunState,
+  sessionService,
+  type Authority,
+  type CallResult,
+  type IntendedCall,
+  type Input,
+  type Output,
+  type Parsed,
+  toolGateway,
 } from '@ambit/contracts';
 import { openDatabase } from '@ambit/db';
 import type { RunningService } from '@ambit/service';
@@ -34,15 +55,35 @@ export interface TestRun {
 
 export function mcpTool(name: string, more: Partial<SnapshotTool> = {}): SnapshotTool {
   return {
-    name: `mcp__echo__${name}`, qualifiedName: `mcp__echo__${name}`, exposure: 'user-configurable', description: name, inputSchema: { type: 'object', properties: { text: { type: 'string' } } },
-    outputSchema: null, effect: 'write', access: 'mcp', parallel: false, owner: 'user', target: { kind: 'mcp', serverId: SERVER, configGeneration: 1, bindingHash: BINDING, tool: name }, ...more,
+    name: `mcp__echo__${name}`,
+    qualifiedName: `mcp__echo__${name}`,
+    exposure: 'user-configurable',
+    description: name,
+    inputSchema: { type: 'object', properties: { text: { type: 'string' } } },
+    outputSchema: null,
+    effect: 'write',
+    access: 'mcp',
+    parallel: false,
+    owner: 'user',
+    target: { kind: 'mcp', serverId: SERVER, configGeneration: 1, bindingHash: BINDING, tool: name },
+    ...more,
   };
 }
 
 export function builtinTool(name: string, more: Partial<SnapshotTool> = {}): SnapshotTool {
   return {
-    name, qualifiedName: name, exposure: 'user-configurable', description: name, inputSchema: { type: 'object' }, outputSchema: null, effect: 'read', access: 'session', parallel: true, owner: 'builtin',
-    target: { kind: 'builtin', id: name, version: 1 }, ...more,
+    name,
+    qualifiedName: name,
+    exposure: 'user-configurable',
+    description: name,
+    inputSchema: { type: 'object' },
+    outputSchema: null,
+    effect: 'read',
+    access: 'session',
+    parallel: true,
+    owner: 'builtin',
+    target: { kind: 'builtin', id: name, version: 1 },
+    ...more,
   };
 }
 
@@ -69,7 +110,9 @@ export class World {
   readonly gateways: RunningService[] = [];
   authorityCalls = 0;
   /** What the server does with a call. */
-  serve: (call: ExecuteCall) => Promise<Executed> | Executed = (call) => ({ result: { content: [{ type: 'text', text: `echo ${JSON.stringify(call.arguments)}` }] } });
+  serve: (call: ExecuteCall) => Promise<Executed> | Executed = (call) => ({
+    result: { content: [{ type: 'text', text: `echo ${JSON.stringify(call.arguments)}` }] },
+  });
   /** Called after an authority was read and before it is answered. */
   onAuthority: (run: TestRun) => Promise<void> | void = () => undefined;
   readonly responder: Responder;
@@ -90,7 +133,11 @@ export class World {
   }
 
   async gateway(): Promise<RunningService> {
-    const service = await startService('tool-gateway', ToolGatewayModule, { nats: this.nats, postgres: this.postgres, database: openDatabase });
+    const service = await startService('tool-gateway', ToolGatewayModule, {
+      nats: this.nats,
+      postgres: this.postgres,
+      database: openDatabase,
+    });
     this.gateways.push(service);
     return service;
   }
@@ -107,16 +154,53 @@ export class World {
     const policy = Policy.parse({ servers: null, plugins: null, skills: null, mode: 'full_access', ...more.policy });
     const agentId = more.agentId ?? AGENT;
     const snapshot: SnapshotRecord = {
-      format: 'ambit.snapshot', schemaVersion: 1, agentId, cataloguePolicyHash: cataloguePolicyHash(policy), project: { id: 'default' }, model: { name: 'none', vision: false }, tools: [...tools],
-      skills: (more.skills ?? []).map((skill) => ({ name: skill.name, origin: 'owned', owner: 'user', digest: skill.digest, description: `about ${skill.name}` })), promptCommands: [], plugins: [],
-      servers: [{ serverId: SERVER, slug: 'echo', owner: 'user', configGeneration: 1, catalogHash: 'd'.repeat(64) }], subagents: null, switches: { skills: true, mcp: true, mcpSkills: false }, reservedTableVersion: RESERVED_TABLE_VERSION,
+      format: 'ambit.snapshot',
+      schemaVersion: 1,
+      agentId,
+      cataloguePolicyHash: cataloguePolicyHash(policy),
+      project: { id: 'default' },
+      model: { name: 'none', vision: false },
+      tools: [...tools],
+      skills: (more.skills ?? []).map((skill) => ({
+        name: skill.name,
+        origin: 'owned',
+        owner: 'user',
+        digest: skill.digest,
+        description: `about ${skill.name}`,
+      })),
+      promptCommands: [],
+      plugins: [],
+      servers: [{ serverId: SERVER, slug: 'echo', owner: 'user', configGeneration: 1, catalogHash: 'd'.repeat(64) }],
+      subagents: null,
+      switches: { skills: true, mcp: true, mcpSkills: false },
+      reservedTableVersion: RESERVED_TABLE_VERSION,
     };
     const runId = randomUUID();
     const token = randomBytes(24).toString('base64url');
     const authority: Authority = {
-      runId, originRunId: runId, sessionId: randomUUID(), agentId, projectId: 'default', kind: 'worker', status: 'running', stateSequence: 1, stateVersion: 0, fingerprint: fingerprint(snapshot),
-      tokens: [{ attempt: 1, hash: sha256Hex(token) }], workerId: more.workerId === undefined ? WORKER : more.workerId, pool: 'shared', principal: { id: 'user:alice', kind: 'person', issuer: 'local', display: 'Alice' }, mode: more.mode ?? policy.mode,
-      enabled: true, policy, policyVersion: 1, ancestors: [], revokedOwners: [], skills: more.skills ?? [], step: null, remainingMs: 60_000,
+      runId,
+      originRunId: runId,
+      sessionId: randomUUID(),
+      agentId,
+      projectId: 'default',
+      kind: 'worker',
+      status: 'running',
+      stateSequence: 1,
+      stateVersion: 0,
+      fingerprint: fingerprint(snapshot),
+      tokens: [{ attempt: 1, hash: sha256Hex(token) }],
+      workerId: more.workerId === undefined ? WORKER : more.workerId,
+      pool: 'shared',
+      principal: { id: 'user:alice', kind: 'person', issuer: 'local', display: 'Alice' },
+      mode: more.mode ?? policy.mode,
+      enabled: true,
+      policy,
+      policyVersion: 1,
+      ancestors: [],
+      revokedOwners: [],
+      skills: more.skills ?? [],
+      step: null,
+      remainingMs: 60_000,
     };
     const run: TestRun = { runId, originRunId: runId, sessionId: authority.sessionId, token, agentId, authority, snapshot };
     this.#runs.set(runId, run);
@@ -128,16 +212,31 @@ export class World {
   async move(run: TestRun, change: Partial<Authority>): Promise<void> {
     const version = run.authority.stateVersion + 1;
     const attempt = (change.tokens ?? run.authority.tokens).at(-1)?.attempt ?? 1;
-    const state = RunState.parse({ schemaVersion: 1, runId: run.runId, sessionId: run.sessionId, agentId: run.agentId, version, status: change.status ?? run.authority.status, attempt, at: new Date().toISOString() });
+    const state = RunState.parse({
+      schemaVersion: 1,
+      runId: run.runId,
+      sessionId: run.sessionId,
+      agentId: run.agentId,
+      version,
+      status: change.status ?? run.authority.status,
+      attempt,
+      at: new Date().toISOString(),
+    });
     const rollup = headers();
     rollup.set('Nats-Rollup', 'sub');
-    const ack = await this.nats.connection.request(journalSubject.runState(run.runId), JSON.stringify(state), { headers: rollup, timeout: 5_000 });
+    const ack = await this.nats.connection.request(journalSubject.runState(run.runId), JSON.stringify(state), {
+      headers: rollup,
+      timeout: 5_000,
+    });
     run.authority = { ...run.authority, ...change, stateVersion: version, stateSequence: ack.json<{ seq: number }>().seq };
   }
 
   /** Stores a step with these calls. */
   store(run: TestRun, step: number, calls: readonly IntendedCall[], callsBefore = 0): void {
-    run.authority = { ...run.authority, step: { step, callsBefore, calls: calls.map((call) => ({ callId: call.callId, digest: callDigest(call) })) } };
+    run.authority = {
+      ...run.authority,
+      step: { step, callsBefore, calls: calls.map((call) => ({ callId: call.callId, digest: callDigest(call) })) },
+    };
   }
 
   /** Stores a step and executes it. */
@@ -147,8 +246,20 @@ export class World {
   }
 
   async send(run: TestRun, { agentId, timeoutMs, ...body }: SendOptions): Promise<CallResult[]> {
-    const input = { runId: run.runId, originRunId: run.originRunId, sessionId: run.sessionId, fingerprint: run.authority.fingerprint, token: run.token, step: 0, calls: [], ...body };
-    const { results } = await this.nats.bus.call(toolGateway.executeBatch, input, { keys: { agentId: agentId ?? run.agentId }, ...(timeoutMs === undefined ? {} : { timeoutMs }) });
+    const input = {
+      runId: run.runId,
+      originRunId: run.originRunId,
+      sessionId: run.sessionId,
+      fingerprint: run.authority.fingerprint,
+      token: run.token,
+      step: 0,
+      calls: [],
+      ...body,
+    };
+    const { results } = await this.nats.bus.call(toolGateway.executeBatch, input, {
+      keys: { agentId: agentId ?? run.agentId },
+      ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    });
     return results;
   }
 
@@ -163,7 +274,10 @@ export class World {
 
   /** A fact of an operation, as it stands in the journal. */
   async fact(run: TestRun, operation: string, which: 'claim' | 'outcome' | 'abort'): Promise<Record<string, unknown> | undefined> {
-    const message = await this.nats.connection.request(`$JS.API.DIRECT.GET.AMBIT_JOURNAL.${journalSubject[which](run.originRunId, operation)}`, '');
+    const message = await this.nats.connection.request(
+      `$JS.API.DIRECT.GET.AMBIT_JOURNAL.${journalSubject[which](run.originRunId, operation)}`,
+      '',
+    );
     return message.headers?.code === 404 ? undefined : message.json<Record<string, unknown>>();
   }
 
@@ -180,7 +294,11 @@ export class World {
       const run = [...this.#runs.values()].find((one) => one.authority.fingerprint === wanted);
       if (run === undefined) throw fault(sessionService.readSnapshot, 'SNAPSHOT_UNKNOWN');
       const text = canonicalRecord(run.snapshot);
-      return { text: text.slice(offset, offset + 200_000), next: offset + 200_000 < text.length ? offset + 200_000 : null, agentId: run.agentId };
+      return {
+        text: text.slice(offset, offset + 200_000),
+        next: offset + 200_000 < text.length ? offset + 200_000 : null,
+        agentId: run.agentId,
+      };
     });
     this.responder.answer(sessionService.recordResults, (input) => {
       this.recorded.push(input);
@@ -188,7 +306,13 @@ export class World {
     });
     this.responder.answer(sessionService.requestInteractions, (input) => {
       this.asked.push(input);
-      return { interactions: input.requests.map(({ operationId: operation }) => ({ operationId: operation, interactionId: randomUUID(), status: 'pending' as const })) };
+      return {
+        interactions: input.requests.map(({ operationId: operation }) => ({
+          operationId: operation,
+          interactionId: randomUUID(),
+          status: 'pending' as const,
+        })),
+      };
     });
     this.responder.answer(sessionService.settleInteraction, (input) => {
       this.settled.push(input);

@@ -35,7 +35,13 @@ export async function appendAudits(transaction: RawSql, owner: string, entries: 
      SELECT r."sequence", r."at", r."text", r."previousHash", r."hash"
      FROM jsonb_to_recordset($1::jsonb) AS r("sequence" bigint, "at" timestamptz, "text" text, "previousHash" text, "hash" text)`,
     JSON.stringify(
-      rows.map(({ record, text }) => ({ sequence: record.sequence, at: record.at, text, previousHash: record.previousHash, hash: record.hash })),
+      rows.map(({ record, text }) => ({
+        sequence: record.sequence,
+        at: record.at,
+        text,
+        previousHash: record.previousHash,
+        hash: record.hash,
+      })),
     ),
   );
   const told = rows.map(({ record }) => eventMessage(auditEvent(owner), record, { keys: {}, id: record.hash, time: new Date(record.at) }));

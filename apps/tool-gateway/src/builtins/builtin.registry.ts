@@ -13,10 +13,12 @@ export class BuiltinRegistry {
       const problem = registrationProblem(registration.name, registration.exposure);
       if (problem !== null) problems.push(`${registration.name} as ${registration.exposure}: ${problem}`);
       if (this.#byName.has(registration.name)) problems.push(`${registration.name} is registered twice`);
-      if ((registration.exposure === 'diagnostic') !== (builtin.kind === 'diagnostic')) problems.push(`${registration.name}: a diagnostic handler and the diagnostic exposure belong together`);
+      if ((registration.exposure === 'diagnostic') !== (builtin.kind === 'diagnostic'))
+        problems.push(`${registration.name}: a diagnostic handler and the diagnostic exposure belong together`);
       this.#byName.set(registration.name, { ...builtin, registration });
     }
-    if (problems.length > 0) throw new Error(`built-in tools are registered wrongly; mend the registration or the reserved table:\n${problems.join('\n')}`);
+    if (problems.length > 0)
+      throw new Error(`built-in tools are registered wrongly; mend the registration or the reserved table:\n${problems.join('\n')}`);
   }
 
   find(name: string): Builtin | undefined {

@@ -25,7 +25,8 @@ export function planBuiltin(plans: PlanRepository): Builtin {
     handler: async (input, { sessionId }) => {
       const parsed = PlanInput.safeParse(input);
       if (!parsed.success) return errorResult(z.prettifyError(parsed.error));
-      if (parsed.data.plan.filter((step) => step.status === 'in_progress').length > 1) return errorResult('At most one step of a plan is in progress.');
+      if (parsed.data.plan.filter((step) => step.status === 'in_progress').length > 1)
+        return errorResult('At most one step of a plan is in progress.');
       await plans.put(sessionId, parsed.data.plan, new Date());
       return textResult('The plan is kept.', { plan: parsed.data.plan });
     },

@@ -7,7 +7,8 @@ export const question: Builtin = {
   registration: {
     name: QUESTION_TOOL,
     exposure: 'user-configurable',
-    description: 'Ask the person a question with one to ten options, and wait for the answer. Use it when going on without an answer would be a guess.',
+    description:
+      'Ask the person a question with one to ten options, and wait for the answer. Use it when going on without an answer would be a guess.',
     // What is wrong with a question is told by its own gate, in words about questions.
     inputSchema: {
       type: 'object',

@@ -4,18 +4,35 @@ import { z } from 'zod';
 import { errorResult, objectSchema, textResult, type Builtin } from './builtin.js';
 
 const ViewInput = z.object({ name: z.string(), path: z.string().min(1).max(1_024).default('SKILL.md'), offset: z.int().min(0).default(0) });
-const common = { exposure: 'user-configurable', effect: 'read', access: 'session', parallel: true, version: 1, requiresConfirmation: false } as const;
+const common = {
+  exposure: 'user-configurable',
+  effect: 'read',
+  access: 'session',
+  parallel: true,
+  version: 1,
+  requiresConfirmation: false,
+} as const;
 
 /** Lists and reads the skills that the run's snapshot pins; another agent's, or a newer version, is not reachable by name. */
 export function skillBuiltins(bus: Bus): Builtin[] {
   return [
     {
       kind: 'model',
-      registration: { ...common, name: 'skill_list', description: 'The skills of this session, each with what it is for. Read one with skill_view before you follow it.', inputSchema: objectSchema({}) },
+      registration: {
+        ...common,
+        name: 'skill_list',
+        description: 'The skills of this session, each with what it is for. Read one with skill_view before you follow it.',
+        inputSchema: objectSchema({}),
+      },
       handler: async (_input, { authority, snapshot }) => {
         const allowed = new Set(authority.skills.map((skill) => skill.name));
-        const skills = snapshot.skills.filter((skill) => allowed.has(skill.name)).map(({ name, description, origin }) => ({ name, description, origin }));
-        return textResult(skills.length === 0 ? 'This session has no skills.' : skills.map((skill) => `${skill.name}: ${skill.description}`).join('\n'), { skills });
+        const skills = snapshot.skills
+          .filter((skill) => allowed.has(skill.name))
+          .map(({ name, description, origin }) => ({ name, description, origin }));
+        return textResult(
+          skills.length === 0 ? 'This session has no skills.' : skills.map((skill) => `${skill.name}: ${skill.description}`).join('\n'),
+          { skills },
+        );
       },
     },
     {
@@ -24,18 +41,32 @@ export function skillBuiltins(bus: Bus): Builtin[] {
         ...common,
         name: 'skill_view',
         description: 'Read a file of a skill; without a path its SKILL.md, which says what to do.',
-        inputSchema: objectSchema({ name: { type: 'string' }, path: { type: 'string', description: 'Relative path within the skill' }, offset: { type: 'integer', minimum: 0 } }, ['name']),
+        inputSchema: objectSchema(
+          {
+            name: { type: 'string' },
+            path: { type: 'string', description: 'Relative path within the skill' },
+            offset: { type: 'integer', minimum: 0 },
+          },
+          ['name'],
+        ),
       },
       handler: async (input, { authority, signal }) => {
         const wanted = ViewInput.parse(input);
         const skill = authority.skills.find((one) => one.name === wanted.name);
-        if (skill === undefined || !SkillName.safeParse(skill.name).success) return errorResult(`This session has no skill of that name; skill_list shows what it has.`);
+        if (skill === undefined || !SkillName.safeParse(skill.name).success)
+          return errorResult(`This session has no skill of that name; skill_list shows what it has.`);
         try {
-          const file = await bus.call(skillStore.readSkill, { agentId: skill.agentId, name: skill.name, digest: skill.digest, path: wanted.path, offset: wanted.offset }, { signal });
+          const file = await bus.call(
+            skillStore.readSkill,
+            { agentId: skill.agentId, name: skill.name, digest: skill.digest, path: wanted.path, offset: wanted.offset },
+            { signal },
+          );
           const files = file.files.filter((path) => path !== wanted.path);
           const more = file.next === null ? '' : `\n\n(The file goes on: call again with offset ${file.next}.)`;
           const others = wanted.path === 'SKILL.md' && files.length > 0 ? `\n\nOther files of this skill: ${files.join(', ')}` : '';
-          return file.text === undefined ? errorResult(`${wanted.path} is not text (${file.bytes} bytes).`) : textResult(`${file.text}${more}${others}`, { name: skill.name, path: wanted.path, digest: skill.digest, bytes: file.bytes });
+          return file.text === undefined
+            ? errorResult(`${wanted.path} is not text (${file.bytes} bytes).`)
+            : textResult(`${file.text}${more}${others}`, { name: skill.name, path: wanted.path, digest: skill.digest, bytes: file.bytes });
         } catch (error) {
           if (!(error instanceof Fault)) throw error;
           if (error.code === 'FILE_NOT_FOUND') return errorResult(`The skill ${skill.name} has no file ${wanted.path}.`);

@@ -6,7 +6,13 @@ import { errorResult, objectSchema, textResult, type Builtin } from './builtin.j
 const KINDS = ['message', 'tool_call', 'tool_result', 'anchor', 'event'] as const;
 /** A moment as ISO text or milliseconds. */
 const Moment = z.union([z.iso.datetime(), z.int().min(0)]).transform((value) => new Date(value).toISOString());
-const SearchInput = z.strictObject({ query: z.string().trim().min(1).max(500), limit: z.int().min(1).max(50).default(20), kinds: z.array(z.enum(KINDS)).max(5).optional(), start: Moment.optional(), end: Moment.optional() });
+const SearchInput = z.strictObject({
+  query: z.string().trim().min(1).max(500),
+  limit: z.int().min(1).max(50).default(20),
+  kinds: z.array(z.enum(KINDS)).max(5).optional(),
+  start: Moment.optional(),
+  end: Moment.optional(),
+});
 const ContextInput = z.strictObject({
   entryIds: z.array(z.int().min(1)).min(1).max(20),
   before: z.int().min(0).max(20).default(2),
@@ -16,7 +22,14 @@ const ContextInput = z.strictObject({
   totalBytes: z.int().min(1).max(65_536).default(16_384),
 });
 
-const model = { exposure: 'system-model', effect: 'read', access: 'session', parallel: true, version: 1, requiresConfirmation: false } as const;
+const model = {
+  exposure: 'system-model',
+  effect: 'read',
+  access: 'session',
+  parallel: true,
+  version: 1,
+  requiresConfirmation: false,
+} as const;
 const diagnostic = { ...model, exposure: 'diagnostic' } as const;
 const schemaOf = (type: z.ZodType): Record<string, unknown> => z.toJSONSchema(type, { io: 'input' });
 
@@ -25,27 +38,50 @@ export function tapeBuiltins(bus: Bus): Builtin[] {
   return [
     {
       kind: 'model',
-      registration: { ...model, name: 'tape_search', description: 'Search what was said and done earlier in this session.', inputSchema: schemaOf(SearchInput.extend({ start: z.string().optional(), end: z.string().optional() })) },
+      registration: {
+        ...model,
+        name: 'tape_search',
+        description: 'Search what was said and done earlier in this session.',
+        inputSchema: schemaOf(SearchInput.extend({ start: z.string().optional(), end: z.string().optional() })),
+      },
       handler: async (input, { sessionId, signal }) => {
         const wanted = SearchInput.safeParse(input);
         if (!wanted.success) return errorResult(z.prettifyError(wanted.error));
         const { entries } = await bus.call(sessionService.searchTape, { sessionId, ...wanted.data }, { signal });
-        return textResult(entries.length === 0 ? 'Nothing found.' : entries.map((entry) => `#${entry.id} ${entry.kind} ${entry.at}: ${entry.excerpt}`).join('\n'), { entries });
+        return textResult(
+          entries.length === 0
+            ? 'Nothing found.'
+            : entries.map((entry) => `#${entry.id} ${entry.kind} ${entry.at}: ${entry.excerpt}`).join('\n'),
+          { entries },
+        );
       },
     },
     {
       kind: 'model',
-      registration: { ...model, name: 'tape_context', description: 'Read entries of this session’s tape by number, with their neighbours.', inputSchema: schemaOf(ContextInput) },
+      registration: {
+        ...model,
+        name: 'tape_context',
+        description: 'Read entries of this session’s tape by number, with their neighbours.',
+        inputSchema: schemaOf(ContextInput),
+      },
       handler: async (input, { sessionId, signal }) => {
         const wanted = ContextInput.safeParse(input);
         if (!wanted.success) return errorResult(z.prettifyError(wanted.error));
         const { entries } = await bus.call(sessionService.tapeContext, { sessionId, ...wanted.data }, { signal });
-        return textResult(entries.map((entry) => `#${entry.id} ${entry.kind} ${entry.at}${entry.truncated ? ' (cut)' : ''}\n${entry.text}`).join('\n\n'), { entries });
+        return textResult(
+          entries.map((entry) => `#${entry.id} ${entry.kind} ${entry.at}${entry.truncated ? ' (cut)' : ''}\n${entry.text}`).join('\n\n'),
+          { entries },
+        );
       },
     },
     {
       kind: 'diagnostic',
-      registration: { ...diagnostic, name: 'tape_info', description: 'How many entries of each kind a session’s tape has, and its span.', inputSchema: objectSchema({}) },
+      registration: {
+        ...diagnostic,
+        name: 'tape_info',
+        description: 'How many entries of each kind a session’s tape has, and its span.',
+        inputSchema: objectSchema({}),
+      },
       handler: async (_input, sessionId) => {
         const entries = await wholeTape(bus, sessionId);
         const kinds = Object.fromEntries(KINDS.map((kind) => [kind, entries.filter((entry) => entry.kind === kind).length]));
@@ -57,13 +93,23 @@ export function tapeBuiltins(bus: Bus): Builtin[] {
       kind: 'diagnostic',
       registration: { ...diagnostic, name: 'tape_anchors', description: 'The anchors of a session’s tape.', inputSchema: objectSchema({}) },
       handler: async (_input, sessionId) => {
-        const anchors = (await wholeTape(bus, sessionId)).filter((entry) => entry.kind === 'anchor').map(({ id, content, at }) => ({ id, content, at }));
+        const anchors = (await wholeTape(bus, sessionId))
+          .filter((entry) => entry.kind === 'anchor')
+          .map(({ id, content, at }) => ({ id, content, at }));
         return textResult(JSON.stringify(anchors), { anchors });
       },
     },
     {
       kind: 'runtime',
-      registration: { ...model, parallel: false, effect: 'write', exposure: 'runtime-only', name: 'tape_handoff', description: 'Marks where another run takes the tape over.', inputSchema: objectSchema({}) },
+      registration: {
+        ...model,
+        parallel: false,
+        effect: 'write',
+        exposure: 'runtime-only',
+        name: 'tape_handoff',
+        description: 'Marks where another run takes the tape over.',
+        inputSchema: objectSchema({}),
+      },
     },
   ];
 }
@@ -72,7 +118,7 @@ const MAX_ENTRIES = 10_000;
 
 async function wholeTape(bus: Bus, sessionId: string): Promise<TapeEntry[]> {
   const entries: TapeEntry[] = [];
-  for (let after: number | null = 0; after !== null && entries.length < MAX_ENTRIES; ) {
+  for (let after: number | null = 0; after !== null && entries.length < MAX_ENTRIES;) {
     const page: { items: TapeEntry[]; next: number | null } = await bus.call(sessionService.listTape, { sessionId, after, limit: 200 });
     entries.push(...page.items);
     after = page.next;

@@ -17,7 +17,10 @@ export class BuiltinDispatcher implements Dispatcher {
     const builtin = tool.target.kind === 'builtin' ? this.builtins.find(tool.target.id) : undefined;
     if (builtin?.kind !== 'model') return stopped('failed', 'NOT_MODEL_CALLABLE');
     try {
-      return { kind: 'answered', result: await builtin.handler(input, { sessionId: authority.sessionId, authority, snapshot: snapshot.record, signal }) };
+      return {
+        kind: 'answered',
+        result: await builtin.handler(input, { sessionId: authority.sessionId, authority, snapshot: snapshot.record, signal }),
+      };
     } catch (error) {
       if (signal.aborted) return stopped('cancelled', 'CANCELLED');
       if (error instanceof Fault) return stopped('failed', error.code, { data: error.data, message: error.message });

@@ -16,7 +16,14 @@ type Instance = Output<typeof mcpBroker.ensureInstance>;
 type Executed = Output<typeof mcpBroker.executeCall>;
 
 /** Codes with which the owner of a server says that nothing was sent to it. */
-const NOTHING_DONE: ReadonlySet<string> = new Set(['TARGET_CHANGED', 'SERVER_UNAVAILABLE', 'TOOL_GONE', 'STALE_LEASE', 'UNAVAILABLE', 'INVALID_INPUT']);
+const NOTHING_DONE: ReadonlySet<string> = new Set([
+  'TARGET_CHANGED',
+  'SERVER_UNAVAILABLE',
+  'TOOL_GONE',
+  'STALE_LEASE',
+  'UNAVAILABLE',
+  'INVALID_INPUT',
+]);
 
 /** Sends calls straight to the owner of a server's instance, which is asked for once and remembered. */
 @Injectable()
@@ -55,7 +62,12 @@ export class McpDispatcher implements Dispatcher {
     const key = `${target.serverId} ${target.configGeneration} ${authority.agentId} ${authority.sessionId}`;
     const known = isFresh ? undefined : this.#instances.get(key);
     if (known !== undefined) return known;
-    const input = { configGeneration: target.configGeneration, bindingHash: target.bindingHash, agentId: authority.agentId, sessionId: authority.sessionId };
+    const input = {
+      configGeneration: target.configGeneration,
+      bindingHash: target.bindingHash,
+      agentId: authority.agentId,
+      sessionId: authority.sessionId,
+    };
     const asking = this.bus.call(mcpBroker.ensureInstance, input, { keys: { serverId: target.serverId }, signal });
     this.#instances.set(key, asking);
     asking.catch(() => this.#instances.delete(key));
@@ -69,19 +81,37 @@ export class McpDispatcher implements Dispatcher {
     const callTimeoutMs = Math.max(1_000, Math.min(instance.callTimeoutMs, Math.floor(remainingMs)));
     const { instanceId, leaseRevision, onProgress } = instance;
     const grace = afterGrace(signal, () =>
-      this.bus.signal(mcpBroker.cancelCall, { operationId: operation.operationId, reason: 'the call was cancelled' }, { keys: { instanceId } }),
+      this.bus.signal(
+        mcpBroker.cancelCall,
+        { operationId: operation.operationId, reason: 'the call was cancelled' },
+        { keys: { instanceId } },
+      ),
     );
     try {
       return await this.bus.call(
         mcpBroker.executeCall,
         {
-          serverId: target.serverId, configGeneration: target.configGeneration, bindingHash: target.bindingHash, leaseRevision,
-          operationId: operation.operationId, gatewayId: this.lease.id, tool: target.tool, arguments: { ...dispatch.arguments }, callTimeoutMs, onProgress,
+          serverId: target.serverId,
+          configGeneration: target.configGeneration,
+          bindingHash: target.bindingHash,
+          leaseRevision,
+          operationId: operation.operationId,
+          gatewayId: this.lease.id,
+          tool: target.tool,
+          arguments: { ...dispatch.arguments },
+          callTimeoutMs,
+          onProgress,
         },
         {
           keys: { instanceId },
           timeoutMs: onProgress === 'extend' ? Math.max(callTimeoutMs, remainingMs) + MARGIN_MS : callTimeoutMs + MARGIN_MS,
-          within: { traceparent: operation.traceparent, principal: authority.principal, actor: undefined, via: undefined, signal: grace.signal },
+          within: {
+            traceparent: operation.traceparent,
+            principal: authority.principal,
+            actor: undefined,
+            via: undefined,
+            signal: grace.signal,
+          },
         },
       );
     } finally {
@@ -92,23 +122,35 @@ export class McpDispatcher implements Dispatcher {
   async #answer(executed: Executed, instance: Instance, { operation }: Dispatch): Promise<DispatchEnd> {
     if (executed.large === undefined) return { kind: 'answered', result: toolResult(executed.result ?? {}) };
     const { bytes, digest } = executed.large;
-    if (bytes > MAX_LARGE_BYTES) return stopped('failed', 'RESULT_TOO_LARGE', { data: { limitBytes: MAX_LARGE_BYTES, actualBytes: bytes } });
+    if (bytes > MAX_LARGE_BYTES)
+      return stopped('failed', 'RESULT_TOO_LARGE', { data: { limitBytes: MAX_LARGE_BYTES, actualBytes: bytes } });
     try {
       const text = await this.#pages(instance.instanceId, operation.operationId);
-      if (sha256Hex(text) !== digest) return stopped('failed', 'RESULT_TOO_LARGE', { data: { limitBytes: MAX_LARGE_BYTES, actualBytes: bytes }, message: 'The call has happened, but its large result did not arrive whole' });
+      if (sha256Hex(text) !== digest)
+        return stopped('failed', 'RESULT_TOO_LARGE', {
+          data: { limitBytes: MAX_LARGE_BYTES, actualBytes: bytes },
+          message: 'The call has happened, but its large result did not arrive whole',
+        });
       const result: unknown = JSON.parse(text);
       return { kind: 'answered', result: toolResult(isObject(result) ? result : {}) };
     } catch (error) {
       if (!(error instanceof Fault)) throw error;
-      return stopped('failed', 'RESULT_TOO_LARGE', { data: { limitBytes: MAX_LARGE_BYTES, actualBytes: bytes }, message: 'The call has happened, but its large result could not be fetched' });
+      return stopped('failed', 'RESULT_TOO_LARGE', {
+        data: { limitBytes: MAX_LARGE_BYTES, actualBytes: bytes },
+        message: 'The call has happened, but its large result could not be fetched',
+      });
     }
   }
 
   async #pages(instanceId: string, operationId: string): Promise<string> {
     const parts: Buffer[] = [];
     let size = 0;
-    for (let offset: number | null = 0; offset !== null; ) {
-      const page: Output<typeof mcpBroker.resultPage> = await this.bus.call(mcpBroker.resultPage, { operationId, offset }, { keys: { instanceId } });
+    for (let offset: number | null = 0; offset !== null;) {
+      const page: Output<typeof mcpBroker.resultPage> = await this.bus.call(
+        mcpBroker.resultPage,
+        { operationId, offset },
+        { keys: { instanceId } },
+      );
       const part = Buffer.from(page.data, 'base64');
       size += part.length;
       if (size > MAX_LARGE_BYTES || (part.length === 0 && page.next !== null)) throw new Error('a large result has no end');
@@ -133,16 +175,29 @@ function isBlock(block: unknown): block is { type: string } {
 /** Why the owner could not be found: nothing was sent. */
 function unsent({ signal }: Dispatch, error: unknown): DispatchEnd {
   if (signal.aborted) return stopped('cancelled', 'CANCELLED');
-  if (error instanceof Fault && (error.code === 'TARGET_CHANGED' || error.code === 'TOOL_GONE' || error.code === 'SERVER_UNAVAILABLE')) return stopped('failed', error.code, { data: error.data, message: error.message });
+  if (error instanceof Fault && (error.code === 'TARGET_CHANGED' || error.code === 'TOOL_GONE' || error.code === 'SERVER_UNAVAILABLE'))
+    return stopped('failed', error.code, { data: error.data, message: error.message });
   return stopped('failed', 'SERVER_UNAVAILABLE', { data: { reason: 'no broker could make the server ready' } });
 }
 
 /** How a call ended that was sent and has no result: only what the owner says is certain. */
 function sent({ signal }: Dispatch, error: unknown): DispatchEnd {
-  if (!(error instanceof Fault)) return stopped('indeterminate', 'INDETERMINATE', signal.aborted ? { message: 'The call was told to stop and its owner did not say how it ended; a person has to look' } : {});
+  if (!(error instanceof Fault))
+    return stopped(
+      'indeterminate',
+      'INDETERMINATE',
+      signal.aborted ? { message: 'The call was told to stop and its owner did not say how it ended; a person has to look' } : {},
+    );
   if (error.code === 'CANCELLED') return stopped('cancelled', 'CANCELLED');
-  if (error.code === 'STALE_LEASE' || error.code === 'UNAVAILABLE') return stopped('failed', 'SERVER_UNAVAILABLE', { data: { reason: 'the server’s owner is not to be found' } });
-  if (NOTHING_DONE.has(error.code) || error.code === 'CALL_TIMEOUT' || error.code === 'RESULT_TOO_LARGE' || error.code === 'TOO_LARGE' || error.code === 'TOOL_FAILED') return stopped('failed', error.code, { data: error.data, message: error.message });
+  if (error.code === 'STALE_LEASE' || error.code === 'UNAVAILABLE')
+    return stopped('failed', 'SERVER_UNAVAILABLE', { data: { reason: 'the server’s owner is not to be found' } });
+  if (
+    NOTHING_DONE.has(error.code) ||
+    error.code === 'CALL_TIMEOUT' ||
+    error.code === 'RESULT_TOO_LARGE' ||
+    error.code === 'TOO_LARGE' ||
+    error.code === 'TOOL_FAILED'
+  )
+    return stopped('failed', error.code, { data: error.data, message: error.message });
   return stopped('indeterminate', 'INDETERMINATE');
 }
-

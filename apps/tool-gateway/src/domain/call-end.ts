@@ -1,5 +1,13 @@
 import type { Asks, AsksQuestion } from '@ambit/capability';
-import { platformFaults, refusals, type CallResult, type ContentBlock, type FaultBody, type FaultDef, type Outcome } from '@ambit/contracts';
+import {
+  platformFaults,
+  refusals,
+  type CallResult,
+  type ContentBlock,
+  type FaultBody,
+  type FaultDef,
+  type Outcome,
+} from '@ambit/contracts';
 
 /** What a tool gave, in the shape that MCP uses. */
 export interface ToolResult {
@@ -16,7 +24,13 @@ export type DispatchEnd =
 /** How one call of a batch stands. */
 export type CallEnd =
   | { readonly kind: 'outcome'; readonly outcome: Outcome; readonly whole?: ToolResult | undefined }
-  | { readonly kind: 'refused'; readonly fault: FaultBody; readonly gate: string; readonly detail: string | undefined; readonly rule: string | null }
+  | {
+      readonly kind: 'refused';
+      readonly fault: FaultBody;
+      readonly gate: string;
+      readonly detail: string | undefined;
+      readonly rule: string | null;
+    }
   | ({ readonly kind: 'asks' } & Asks)
   | ({ readonly kind: 'asks-question' } & AsksQuestion);
 
@@ -36,7 +50,11 @@ export function faultBody(code: string, data?: unknown, message?: string): Fault
 }
 
 /** A call that ended without the tool's answer. */
-export function stopped(status: Exclude<Outcome['status'], 'completed'>, code: string, more: { readonly data?: unknown; readonly message?: string } = {}): DispatchEnd {
+export function stopped(
+  status: Exclude<Outcome['status'], 'completed'>,
+  code: string,
+  more: { readonly data?: unknown; readonly message?: string } = {},
+): DispatchEnd {
   return { kind: 'stopped', status, fault: faultBody(code, more.data, more.message) };
 }
 
@@ -48,7 +66,10 @@ export function textOf(result: Pick<ToolResult, 'content' | 'structuredContent'>
 
 /** What the model is shown of a result that does not fit: its size, its beginning, and where the whole is. */
 export function stubText(text: string, bytes: number, digest: string | undefined): string {
-  const where = digest === undefined ? 'It was left out because the results of this batch are too large together.' : `The whole is artifact ${digest}; read on with artifact_read.`;
+  const where =
+    digest === undefined
+      ? 'It was left out because the results of this batch are too large together.'
+      : `The whole is artifact ${digest}; read on with artifact_read.`;
   return `The result has ${bytes} bytes. It begins:\n${text.slice(0, 1_024)}\n\n${where}`;
 }
 

@@ -30,9 +30,38 @@ export interface CallRow {
 
 /** The record of a call for people; `approver` is the stored principal of its grant. */
 export function recordOf(row: CallRow, argumentsPreview: string | null, approver: unknown): CallRecord {
-  const { operationId, originRunId, runId, sessionId, agentId, projectId, step, callId, tool, argumentsHash, fingerprint, principal, rule, interactionId } = row;
+  const {
+    operationId,
+    originRunId,
+    runId,
+    sessionId,
+    agentId,
+    projectId,
+    step,
+    callId,
+    tool,
+    argumentsHash,
+    fingerprint,
+    principal,
+    rule,
+    interactionId,
+  } = row;
   return CallRecord.parse({
-    operationId, originRunId, runId, sessionId, agentId, projectId, step, callId, tool, argumentsHash, argumentsPreview, fingerprint, principal, rule, interactionId,
+    operationId,
+    originRunId,
+    runId,
+    sessionId,
+    agentId,
+    projectId,
+    step,
+    callId,
+    tool,
+    argumentsHash,
+    argumentsPreview,
+    fingerprint,
+    principal,
+    rule,
+    interactionId,
     target: Target.nullable().parse(row.target),
     approvedBy: Principal.safeParse(approver).data?.id ?? null,
     status: row.status,

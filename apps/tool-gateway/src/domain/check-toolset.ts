@@ -11,8 +11,10 @@ export function checkToolset(tools: readonly ToolRegistration[]): void {
     const reserved = reservedNameOf(name);
     // The names of workspace tools are kept for the agent's own worker.
     const isWorkspace = reserved !== null && RESERVED_TABLE.get(reserved)?.by === 'workspace' && reserved === name;
-    if ((reserved !== null && !isWorkspace) || looksQualified(name) || seen.has(foldName(name))) throw fault(toolGateway.registerWorker, 'NAME_RESERVED', { name });
-    if (exposure !== 'user-configurable' || !WORKER_ACCESS.has(access)) throw fault(toolGateway.registerWorker, 'EXPOSURE_MISMATCH', { name });
+    if ((reserved !== null && !isWorkspace) || looksQualified(name) || seen.has(foldName(name)))
+      throw fault(toolGateway.registerWorker, 'NAME_RESERVED', { name });
+    if (exposure !== 'user-configurable' || !WORKER_ACCESS.has(access))
+      throw fault(toolGateway.registerWorker, 'EXPOSURE_MISMATCH', { name });
     seen.add(foldName(name));
   }
 }

@@ -10,7 +10,12 @@ const sizeOf = (result: CallResult): number => new TextEncoder().encode(JSON.str
 /** Shortens results from the last backwards until the answer fits; order and number stay, and nothing is run again. */
 export function fitReply(results: readonly CallResult[], budget: number = REPLY_BYTES): CallResult[] {
   const forms = results.map((result) => ({ whole: result, excerpt: excerpt(result), line: line(result) }));
-  const sizes = forms.map(({ whole, excerpt: short, line: shortest }) => ({ callId: whole.callId, whole: sizeOf(whole), excerpt: sizeOf(short), line: sizeOf(shortest) }));
+  const sizes = forms.map(({ whole, excerpt: short, line: shortest }) => ({
+    callId: whole.callId,
+    whole: sizeOf(whole),
+    excerpt: sizeOf(short),
+    line: sizeOf(shortest),
+  }));
   const fit = fitResults(sizes, { budget });
   if (!fit.fits) return forms.map(({ line: shortest }) => shortest);
   return forms.map((form, index) => form[fit.results[index]?.as ?? 'line']);
@@ -19,7 +24,19 @@ export function fitReply(results: readonly CallResult[], budget: number = REPLY_
 function excerpt(result: CallResult): CallResult {
   if (result.content === undefined) return result;
   const { structuredContent: _left, ...rest } = result;
-  return { ...rest, content: [{ type: 'text', text: stubText(textOf({ content: result.content, structuredContent: result.structuredContent }), sizeOf(result), result.artifact?.digest) }] };
+  return {
+    ...rest,
+    content: [
+      {
+        type: 'text',
+        text: stubText(
+          textOf({ content: result.content, structuredContent: result.structuredContent }),
+          sizeOf(result),
+          result.artifact?.digest,
+        ),
+      },
+    ],
+  };
 }
 
 function line(result: CallResult): CallResult {

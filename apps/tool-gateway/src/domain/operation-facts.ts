@@ -1,6 +1,9 @@
 import { Abort, Claim, journalSubject, Outcome } from '@ambit/contracts';
 
-export type OperationFact = { readonly kind: 'claim'; readonly claim: Claim } | { readonly kind: 'outcome'; readonly outcome: Outcome } | { readonly kind: 'abort'; readonly operationId: string };
+export type OperationFact =
+  | { readonly kind: 'claim'; readonly claim: Claim }
+  | { readonly kind: 'outcome'; readonly outcome: Outcome }
+  | { readonly kind: 'abort'; readonly operationId: string };
 
 /** Reads the journal's facts of operations off their subjects. */
 export const operationFacts = {

@@ -12,7 +12,15 @@ export function tokenStanding(tokens: Authority['tokens'], token: string): RunAu
 /** The policies that bear on a run, the agent's own first. */
 export function chainOf(authority: Authority, policyVersion: number = authority.policyVersion): AuthorityLink[] {
   const own = { agentId: authority.agentId, version: policyVersion, enabled: authority.enabled, policy: authority.policy };
-  return [own, ...authority.ancestors.map((ancestor) => ({ agentId: ancestor.agentId, version: 1, enabled: ancestor.enabled, policy: ancestor.policy }))];
+  return [
+    own,
+    ...authority.ancestors.map((ancestor) => ({
+      agentId: ancestor.agentId,
+      version: 1,
+      enabled: ancestor.enabled,
+      policy: ancestor.policy,
+    })),
+  ];
 }
 
 /** What the gates ask of a run, read off its authority. A revoked owner's fence counts as moved by one since the mapping. */

@@ -13,13 +13,15 @@ export function callDigest(call: Pick<IntendedCall, 'name' | 'arguments'>): stri
 
 /** Finds a batch's calls in the stored step: only what was stored is executed, with the arguments that were stored. */
 export function findInStep(stored: Authority['step'], step: number, calls: readonly IntendedCall[]): StepAnswer {
-  if (stored === null || stored.step !== step) return { kind: 'unknown', reason: `step ${step} is not the stored step of this run; store it with run.step first` };
+  if (stored === null || stored.step !== step)
+    return { kind: 'unknown', reason: `step ${step} is not the stored step of this run; store it with run.step first` };
   const places = new Map(stored.calls.map((call, position) => [call.callId, { position, digest: call.digest }]));
   const positions: number[] = [];
   for (const call of calls) {
     const place = places.get(call.callId);
     if (place === undefined) return { kind: 'unknown', reason: 'a call is not in the stored step' };
-    if (place.digest !== callDigest(call)) return { kind: 'unknown', reason: 'a call has another name or other arguments than in the stored step' };
+    if (place.digest !== callDigest(call))
+      return { kind: 'unknown', reason: 'a call has another name or other arguments than in the stored step' };
     positions.push(place.position);
   }
   if (new Set(positions).size !== positions.length) return { kind: 'unknown', reason: 'a call stands twice in the batch' };
