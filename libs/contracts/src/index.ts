@@ -28,3 +28,5 @@ export { EffectiveSkill, FileEntry, Skill, SkillFacts, SkillName, skillStore } f
 export { CallRecord, DeferredCall, toolGateway, ToolAccess, ToolRegistration, Toolset, worker } from './tool-gateway.js';
 export { services, type ServiceName, type ServiceUse } from './services.js';
 export { runConsumer, serviceInboxPrefix, WORKER_SERVICES, WORKER_SIGNALS, workerInboxPrefix, workerSubjectsOf } from './wall.js';
+export { AgentDocument, DesiredState, httpApi, Plan, PlannedChange, RunEvent, WrittenAgent } from './http-api.js';
+export type { Action, HttpRoute, Method, RouteInput, RouteOutput } from './kit/http-route.js';

@@ -1,0 +1,159 @@
+import { z } from 'zod';
+import { adminApi, Role, RoleGrant, Token, WorkerCredential } from './admin-api.js';
+import { AuditRecord } from './audit.js';
+import type { FaultMap, FaultDef } from './kit/fault.js';
+import type { Action, HttpRoute, Method } from './kit/http-route.js';
+import { mcpBroker, Secret, Server, ServerSpec } from './mcp-broker.js';
+import { AgentId, Hex64, Instant, JsonObject, page, PageInput, Principal, ProjectId, SetName, Slug, Uuid } from './nouns.js';
+import { Plugin, PluginId, pluginRegistry } from './plugin-registry.js';
+import { Agent, AgentKind, Answer, Explanation, Interaction, MessageIn, Project, Run, Session, sessionService, TapeEntry } from './session-service.js';
+import { FileEntry, Skill, SkillName, skillStore } from './skill-store.js';
+import { CallRecord, toolGateway, ToolRegistration } from './tool-gateway.js';
+
+const none = z.object({});
+interface Def<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodType, O extends z.ZodType> {
+  readonly summary: string;
+  readonly action: Action;
+  readonly params?: P;
+  readonly query?: Q;
+  readonly body?: B;
+  readonly output: O;
+  readonly errors?: FaultMap;
+  readonly status?: number;
+  readonly answers?: 'json' | 'stream' | 'lines';
+}
+
+function route<O extends z.ZodType, P extends z.ZodObject = typeof none, Q extends z.ZodObject = typeof none, B extends z.ZodType = z.ZodUndefined>(at: `${Method} /v1/${string}`, def: Def<P, Q, B, O>): HttpRoute<P, Q, B, O> {
+  const [method, path] = at.split(' ') as [Method, string];
+  return { method, path, summary: def.summary, action: def.action, params: def.params ?? (none as unknown as P), query: def.query ?? (none as unknown as Q), body: def.body ?? (z.undefined() as unknown as B), output: def.output, errors: def.errors ?? {}, status: def.status ?? 200, answers: def.answers ?? 'json' };
+}
+
+const Paging = { cursor: PageInput.cursor, limit: z.coerce.number().int().min(1).max(200).default(50) };
+const InProject = { projectId: ProjectId.optional() };
+const InSet = { set: Slug.optional() };
+
+/**
+ * An agent over HTTP and in ambit.yaml: `policy` is a policy document, whose lists say `all`, `none` or names
+ * (libs/capability, PolicyDocument, gives its exact shape).
+ */
+const Written = { kind: AgentKind.default('sdk'), enabled: z.boolean().default(true), model: z.string().max(200).default(''), instructions: z.string().max(256 * 1024).default(''), policy: JsonObject.default({}), match: Agent.shape.match.default([]), projectId: ProjectId.default('default'), set: SetName.default(null) };
+export const AgentDocument = z.strictObject(Written).meta({ id: 'AgentDocument' });
+export type AgentDocument = z.output<typeof AgentDocument>;
+export const WrittenAgent = Agent.omit({ policy: true }).extend({ policy: JsonObject }).meta({ id: 'WrittenAgent', description: 'An agent with its policy as people write it' });
+export type WrittenAgent = z.output<typeof WrittenAgent>;
+
+/** The desired state of one set with its files uploaded: what `ambit apply` sends. */
+export const DesiredState = z
+  .strictObject({
+    apiVersion: z.literal('ambit/v1'),
+    set: Slug,
+    project: ProjectId.default('default'),
+    secrets: z.record(Slug, z.strictObject({ from: z.enum(['env', 'file', 'store']), key: z.string().max(500).nullable().default(null) })).default({}),
+    servers: z.record(Slug, ServerSpec.omit({ slug: true, projectId: true, owner: true, set: true })).default({}),
+    plugins: z.record(PluginId, z.strictObject({ files: z.array(FileEntry).max(4_096), version: z.string().max(100).optional(), unsigned: z.enum(['allow', 'refuse']).default('refuse'), enabled: z.boolean().default(true) })).default({}),
+    skills: z.record(SkillName, z.strictObject({ files: z.array(FileEntry).max(4_096) })).default({}),
+    agents: z.record(AgentId, AgentDocument.omit({ projectId: true, set: true })).default({}),
+    /** Which skills of `skills` each agent gets into its own scope. */
+    agentSkills: z.record(AgentId, z.array(SkillName).max(200)).default({}),
+    access: z.array(RoleGrant.pick({ who: true, role: true }).extend({ agents: z.array(AgentId).max(1_000).nullable().default(null), onBehalfOf: z.array(z.string().max(200)).max(100).default([]) })).max(1_000).default([]),
+  })
+  .meta({ id: 'DesiredState' });
+export type DesiredState = z.output<typeof DesiredState>;
+
+export const PlannedChange = z
+  .object({ kind: z.enum(['project', 'secret', 'server', 'plugin', 'skill', 'agent', 'access']), name: z.string(), action: z.enum(['create', 'update', 'unchanged', 'delete', 'keep']), /** What differs, in words. */ detail: z.string() })
+  .meta({ id: 'PlannedChange' });
+export type PlannedChange = z.output<typeof PlannedChange>;
+export const Plan = z.object({ digest: Hex64, set: Slug, changes: z.array(PlannedChange) }).meta({ id: 'Plan' });
+export type Plan = z.output<typeof Plan>;
+
+export const RunEvent = z.object({ id: z.int(), type: z.string(), at: Instant, data: JsonObject }).meta({ id: 'RunEvent', description: 'One server-sent event of a run: `type` is the event’s noun and verb, as in run.changed' });
+export type RunEvent = z.output<typeof RunEvent>;
+
+const conflict = { status: 409, retry: 'never', message: 'It changed since you read it; read it again' } as const satisfies FaultDef;
+const BlobPart = skillStore.putBlob.input;
+
+/** The whole HTTP surface. */
+export const httpApi = {
+  whoAmI: route('GET /v1/whoami', { summary: 'Who the token speaks for, and with which roles', action: 'read', output: z.object({ principal: Principal, groups: z.array(z.string()), grants: z.array(RoleGrant) }) }),
+  status: route('GET /v1/status', { summary: 'Which services answer, and what the installation isolates', action: 'read', output: z.object({ version: z.string(), services: z.array(z.object({ name: z.string(), instances: z.int(), version: z.string() })), workerIsolation: z.boolean() }) }),
+
+  listProjects: route('GET /v1/project', { summary: 'Projects', action: 'read', query: z.object(Paging), output: page(Project) }),
+  putProject: route('PUT /v1/project/{id}', { summary: 'Create or change a project', action: 'administer', params: z.object({ id: ProjectId }), body: z.object({ display: z.string().max(200).default('') }), output: Project }),
+
+  listAgents: route('GET /v1/agent', { summary: 'Agents', action: 'read', query: z.object({ ...InProject, ...InSet, ...Paging }), output: page(WrittenAgent) }),
+  getAgent: route('GET /v1/agent/{id}', { summary: 'One agent', action: 'read', params: z.object({ id: AgentId }), output: WrittenAgent, errors: sessionService.getAgent.errors }),
+  putAgent: route('PUT /v1/agent/{id}', { summary: 'Create or change an agent; If-Match holds the version you saw', action: 'administer', params: z.object({ id: AgentId }), body: AgentDocument, output: WrittenAgent, errors: sessionService.putAgent.errors }),
+  deleteAgent: route('DELETE /v1/agent/{id}', { summary: 'Delete an agent that no session uses', action: 'administer', params: z.object({ id: AgentId }), output: sessionService.deleteAgent.output, errors: sessionService.deleteAgent.errors }),
+  matchAgent: route('POST /v1/agent/match', { summary: 'Which agent a message would reach', action: 'read', body: sessionService.matchAgent.input, output: sessionService.matchAgent.output, errors: sessionService.matchAgent.errors }),
+
+  listServers: route('GET /v1/server', { summary: 'MCP servers with their state', action: 'read', query: z.object({ ...InProject, ...InSet, ...Paging }), output: page(Server) }),
+  getServer: route('GET /v1/server/{id}', { summary: 'One server by id', action: 'read', params: z.object({ id: Uuid }), output: Server, errors: mcpBroker.getServer.errors }),
+  putServer: route('PUT /v1/server/{slug}', { summary: 'Create or change a server of a project', action: 'administer', params: z.object({ slug: Slug }), body: ServerSpec.omit({ slug: true, owner: true }), output: Server, errors: mcpBroker.putServer.errors }),
+  deleteServer: route('DELETE /v1/server/{id}', { summary: 'Remove a server', action: 'administer', params: z.object({ id: Uuid }), output: mcpBroker.deleteServer.output, errors: mcpBroker.deleteServer.errors }),
+  testServer: route('POST /v1/server/{id}/test', { summary: 'Connect now and list its tools', action: 'operate', params: z.object({ id: Uuid }), output: Server, errors: mcpBroker.testServer.errors }),
+
+  listSecrets: route('GET /v1/secret', { summary: 'Secrets by name; a value is never returned', action: 'read', query: z.object({ ...InProject, ...InSet, ...Paging }), output: page(Secret) }),
+  putSecret: route('PUT /v1/secret/{name}', { summary: 'Declare a secret or set its value', action: 'administer', params: z.object({ name: Slug }), body: mcpBroker.putSecret.input.omit({ name: true }), output: Secret, errors: mcpBroker.putSecret.errors }),
+  deleteSecret: route('DELETE /v1/secret/{name}', { summary: 'Remove a secret that no server names', action: 'administer', params: z.object({ name: Slug }), query: z.object({ projectId: ProjectId.default('default') }), output: mcpBroker.deleteSecret.output, errors: mcpBroker.deleteSecret.errors }),
+
+  putSkillBlob: route('PUT /v1/blob/skill', { summary: 'Upload a part of a skill file or archive, at most 256 KiB', action: 'operate', body: BlobPart, output: skillStore.putBlob.output, errors: skillStore.putBlob.errors }),
+  putPluginBlob: route('PUT /v1/blob/plugin', { summary: 'Upload a part of a plugin file or archive, at most 256 KiB', action: 'administer', body: BlobPart, output: pluginRegistry.putBlob.output, errors: pluginRegistry.putBlob.errors }),
+  listSkills: route('GET /v1/skill', { summary: 'Skills of an agent, or of all', action: 'read', query: z.object({ agentId: AgentId.optional(), ...InProject, ...InSet, ...Paging }), output: page(Skill) }),
+  getSkill: route('GET /v1/skill/{agentId}/{name}', { summary: 'One skill with its files', action: 'read', params: z.object({ agentId: AgentId, name: SkillName }), output: skillStore.getSkill.output, errors: skillStore.getSkill.errors }),
+  putSkill: route('PUT /v1/skill/{agentId}', { summary: 'Give an agent a skill from uploaded files or a zip', action: 'operate', params: z.object({ agentId: AgentId }), body: skillStore.putSkill.input.omit({ agentId: true }), output: Skill, errors: skillStore.putSkill.errors }),
+  enableSkill: route('POST /v1/skill/{agentId}/{name}/enable', { summary: 'Switch a skill on', action: 'operate', params: z.object({ agentId: AgentId, name: SkillName }), output: Skill, errors: skillStore.enableSkill.errors }),
+  disableSkill: route('POST /v1/skill/{agentId}/{name}/disable', { summary: 'Switch a skill off', action: 'operate', params: z.object({ agentId: AgentId, name: SkillName }), output: Skill, errors: skillStore.disableSkill.errors }),
+  deleteSkill: route('DELETE /v1/skill/{agentId}/{name}', { summary: 'Take a skill from an agent', action: 'operate', params: z.object({ agentId: AgentId, name: SkillName }), output: skillStore.deleteSkill.output, errors: skillStore.deleteSkill.errors }),
+
+  listPlugins: route('GET /v1/plugin', { summary: 'Plugins', action: 'read', query: z.object({ ...InProject, ...InSet, ...Paging }), output: page(Plugin) }),
+  getPlugin: route('GET /v1/plugin/{id}', { summary: 'One plugin', action: 'read', params: z.object({ id: PluginId }), output: Plugin, errors: pluginRegistry.getPlugin.errors }),
+  installPlugin: route('POST /v1/plugin', { summary: 'Verify and install a package', action: 'administer', body: pluginRegistry.installPlugin.input, output: Plugin, errors: pluginRegistry.installPlugin.errors }),
+  enablePlugin: route('POST /v1/plugin/{id}/enable', { summary: 'Contribute everything or nothing', action: 'administer', params: z.object({ id: PluginId }), output: Plugin, errors: pluginRegistry.enablePlugin.errors }),
+  disablePlugin: route('POST /v1/plugin/{id}/disable', { summary: 'Revoke everything everywhere, then answer', action: 'operate', params: z.object({ id: PluginId }), output: Plugin, errors: pluginRegistry.disablePlugin.errors }),
+  uninstallPlugin: route('DELETE /v1/plugin/{id}', { summary: 'Disable and forget', action: 'administer', params: z.object({ id: PluginId }), output: pluginRegistry.uninstallPlugin.output, errors: pluginRegistry.uninstallPlugin.errors }),
+
+  postMessage: route('POST /v1/message', { summary: 'Send a message for a principal; needs an Idempotency-Key', action: 'send', body: MessageIn.omit({ idempotencyKey: true }), output: sessionService.receiveMessage.output, errors: sessionService.receiveMessage.errors, status: 202 }),
+  createSession: route('POST /v1/session', { summary: 'Open a session without a message', action: 'send', body: sessionService.createSession.input, output: Session, errors: sessionService.createSession.errors, status: 201 }),
+  listSessions: route('GET /v1/session', { summary: 'Sessions, newest first', action: 'read', query: z.object({ agentId: AgentId.optional(), principalId: z.string().max(200).optional(), ...InProject, ...Paging }), output: page(Session) }),
+  getSession: route('GET /v1/session/{id}', { summary: 'One session', action: 'read', params: z.object({ id: Uuid }), output: Session, errors: sessionService.getSession.errors }),
+  deleteSession: route('DELETE /v1/session/{id}', { summary: 'End a session’s runs and remove it whole', action: 'operate', params: z.object({ id: Uuid }), output: sessionService.deleteSession.output, errors: sessionService.deleteSession.errors }),
+  listTape: route('GET /v1/session/{id}/tape', { summary: 'A session’s tape in order', action: 'read', params: z.object({ id: Uuid }), query: z.object({ after: z.coerce.number().int().min(0).default(0), limit: z.coerce.number().int().min(1).max(200).default(100) }), output: z.object({ items: z.array(TapeEntry), next: z.int().nullable() }), errors: sessionService.listTape.errors }),
+
+  listRuns: route('GET /v1/run', { summary: 'Runs, newest first', action: 'read', query: z.object({ sessionId: Uuid.optional(), agentId: AgentId.optional(), status: Run.shape.status.optional(), ...InProject, ...Paging }), output: page(Run) }),
+  getRun: route('GET /v1/run/{id}', { summary: 'One run', action: 'read', params: z.object({ id: Uuid }), output: Run, errors: sessionService.getRun.errors }),
+  cancelRun: route('POST /v1/run/{id}/cancel', { summary: 'Cancel a run', action: 'operate', params: z.object({ id: Uuid }), body: z.object({ reason: z.string().max(200).optional() }).optional(), output: sessionService.cancelRun.output }),
+  followRun: route('GET /v1/run/{id}/events', { summary: 'What happens in a run and its resume runs, as server-sent events; Last-Event-ID resumes', action: 'read', params: z.object({ id: Uuid }), output: RunEvent, errors: sessionService.getRun.errors, answers: 'stream' }),
+
+  listInteractions: route('GET /v1/interaction', { summary: 'Decisions that people have to take or took', action: 'decide', query: z.object({ sessionId: Uuid.optional(), runId: Uuid.optional(), status: Interaction.shape.status.optional(), ...InProject, ...Paging }), output: page(Interaction) }),
+  getInteraction: route('GET /v1/interaction/{id}', { summary: 'One interaction', action: 'decide', params: z.object({ id: Uuid }), output: Interaction, errors: sessionService.getInteraction.errors }),
+  decideInteraction: route('POST /v1/interaction/{id}/decide', { summary: 'Allow, deny or answer, once', action: 'decide', params: z.object({ id: Uuid }), body: z.object({ decision: z.enum(['allow', 'deny', 'answer']), answer: Answer.optional(), reason: z.string().max(1_000).optional() }), output: Interaction, errors: sessionService.decideInteraction.errors }),
+
+  listCalls: route('GET /v1/call', { summary: 'Calls: who, for whom, by which rule, with what result', action: 'read', query: z.object({ sessionId: Uuid.optional(), runId: Uuid.optional(), originRunId: Uuid.optional(), agentId: AgentId.optional(), parked: z.stringbool().optional(), ...InProject, ...Paging }), output: page(CallRecord) }),
+  getCall: route('GET /v1/call/{operationId}', { summary: 'One call', action: 'read', params: z.object({ operationId: Hex64 }), output: CallRecord, errors: toolGateway.getCall.errors }),
+  resolveCall: route('POST /v1/call/{operationId}/resolve', { summary: 'Say how a parked call ended', action: 'operate', params: z.object({ operationId: Hex64 }), body: z.object({ as: z.enum(['completed', 'failed']), note: z.string().min(1).max(2_000) }), output: CallRecord, errors: toolGateway.resolveCall.errors }),
+  cancelCall: route('POST /v1/call/{operationId}/cancel', { summary: 'Cancel a running call', action: 'operate', params: z.object({ operationId: Hex64 }), output: toolGateway.cancelCall.output }),
+  listTools: route('GET /v1/tool', { summary: 'Tools that policies may switch; asks no server', action: 'read', query: z.object({ agentId: AgentId.optional() }), output: z.object({ tools: z.array(ToolRegistration) }) }),
+
+  listSnapshots: route('GET /v1/snapshot', { summary: 'Which snapshots a session or agent was given', action: 'read', query: z.object({ sessionId: Uuid.optional(), agentId: AgentId.optional(), ...Paging }), output: sessionService.listSnapshots.output }),
+  getSnapshot: route('GET /v1/snapshot/{fingerprint}', { summary: 'A snapshot: its canonical JSON hashes to its fingerprint', action: 'read', params: z.object({ fingerprint: Hex64 }), output: JsonObject, errors: sessionService.readSnapshot.errors }),
+  diffSnapshots: route('GET /v1/snapshot/{fingerprint}/diff/{other}', { summary: 'What changed between two snapshots', action: 'read', params: z.object({ fingerprint: Hex64, other: Hex64 }), output: JsonObject, errors: sessionService.readSnapshot.errors }),
+  explain: route('GET /v1/explain', { summary: 'Why a session or agent can or cannot see a tool or skill', action: 'read', query: z.object({ sessionId: Uuid.optional(), agentId: AgentId.optional(), kind: z.enum(['tool', 'skill']).default('tool'), name: z.string().min(1).max(200), as: z.string().max(200).optional() }), output: Explanation, errors: sessionService.explain.errors }),
+
+  listAudit: route('GET /v1/audit', { summary: 'Audit records, oldest first; application/x-ndjson exports them', action: 'audit', query: z.object({ owner: z.string().max(63).optional(), action: z.string().max(100).optional(), target: z.string().max(500).optional(), principal: z.string().max(200).optional(), since: Instant.optional(), ...Paging }), output: page(AuditRecord), answers: 'lines' }),
+  verifyAudit: route('GET /v1/audit/verify', { summary: 'Walk every owner’s hash chain', action: 'audit', output: z.object({ intact: z.boolean(), owners: z.array(z.object({ owner: z.string(), records: z.int(), intact: z.boolean(), problem: z.string().nullable() })) }) }),
+
+  listTokens: route('GET /v1/token', { summary: 'Tokens, without their secrets', action: 'administer', query: z.object(Paging), output: page(Token) }),
+  createToken: route('POST /v1/token', { summary: 'A token for a principal; shown once', action: 'administer', body: z.object({ name: z.string().min(1).max(100), principal: Principal.shape.id, groups: z.array(z.string().max(200)).max(50).default([]), expiresInMs: z.int().min(60_000).max(366 * 86_400_000).optional() }), output: Token.extend({ token: z.string() }), status: 201 }),
+  revokeToken: route('DELETE /v1/token/{id}', { summary: 'Revoke a token', action: 'administer', params: z.object({ id: Uuid }), output: z.object({ revoked: z.boolean() }), errors: { TOKEN_UNKNOWN: { status: 404, retry: 'never', message: 'There is no such token' } } }),
+  listAccess: route('GET /v1/access', { summary: 'Role grants', action: 'administer', query: z.object({ ...InSet, ...Paging }), output: page(RoleGrant) }),
+  grantRole: route('POST /v1/access', { summary: 'Grant a role', action: 'administer', body: z.object({ who: RoleGrant.shape.who, role: Role, projectId: ProjectId.nullable().default(null), agents: z.array(AgentId).max(1_000).nullable().default(null), onBehalfOf: z.array(z.string().max(200)).max(100).default([]) }), output: RoleGrant, status: 201 }),
+  revokeRole: route('DELETE /v1/access/{id}', { summary: 'Take a role away', action: 'administer', params: z.object({ id: Uuid }), output: z.object({ revoked: z.boolean() }), errors: { GRANT_UNKNOWN: { status: 404, retry: 'never', message: 'There is no such role grant' } } }),
+
+  listWorkers: route('GET /v1/worker', { summary: 'Worker credentials', action: 'read', query: z.object({ agentId: AgentId.optional(), ...Paging }), output: page(WorkerCredential) }),
+  createWorker: route('POST /v1/worker', { summary: 'Credentials for a worker of an agent; the file is shown once', action: 'administer', body: z.object({ name: Slug, agentId: AgentId, pools: z.array(z.string().min(1).max(200)).min(1).max(50).default(['shared']) }), output: WorkerCredential.extend({ credentials: z.string() }), errors: { WORKER_EXISTS: { status: 409, retry: 'never', message: 'The agent has a live credential of this name; revoke it or choose another name' }, ISOLATION_OFF: { status: 409, retry: 'never', message: 'This installation holds no signing key, so it cannot make worker credentials; workers connect with the NATS credentials you give them' }, ...sessionService.ensurePool.errors }, status: 201 }),
+  revokeWorker: route('DELETE /v1/worker/{id}', { summary: 'Revoke a worker’s credentials; answers once the servers know', action: 'administer', params: z.object({ id: Uuid }), output: z.object({ revoked: z.boolean() }), errors: { CREDENTIAL_UNKNOWN: adminApi.renewCredential.errors.CREDENTIAL_UNKNOWN } }),
+
+  plan: route('POST /v1/plan', { summary: 'What applying a desired state would change', action: 'read', body: z.object({ desired: DesiredState, prune: z.boolean().default(false) }), output: Plan }),
+  apply: route('POST /v1/apply', { summary: 'Apply a plan that still holds', action: 'administer', body: z.object({ desired: DesiredState, prune: z.boolean().default(false), digest: Hex64 }), output: Plan, errors: { PLAN_STALE: { ...conflict, message: 'The world changed since the plan was made; plan again', data: z.object({ digest: Hex64 }) }, APPLY_FAILED: { status: 409, retry: 'never', message: 'One change failed; those before it stand, and applying again goes on from there', data: z.object({ kind: z.string(), name: z.string(), code: z.string(), message: z.string(), done: z.int() }) } } }),
+};
