@@ -89,7 +89,6 @@ export async function startService<S extends z.ZodObject>(
       { provide: Workers, useValue: server.workers },
       ...(database?.providers ?? []),
     ]);
-    // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- without a schema there is nothing that `port` could read
     await database?.start();
     const app = await startNest(root, server, {
       log,
@@ -97,7 +96,8 @@ export async function startService<S extends z.ZodObject>(
       http:
         options.http === undefined
           ? undefined
-          : { port: options.http.port(config as Readonly<z.output<S>>), configure: options.http.configure },
+          : // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- without a schema there is nothing that `port` could read
+            { port: options.http.port(config as Readonly<z.output<S>>), configure: options.http.configure },
     });
     closers.push(async () => readiness.open(false));
     readiness.open(true);
