@@ -1,5 +1,6 @@
-import type { Exposure, Owner, ToolDefinition, ToolEffect } from '@ambit/contracts';
-import type { FilterVerdict, Filterable, Subject, SubjectField } from './filters.js';
+import type { Exposure, Owner, Reason, ServerState, ToolDefinition, ToolEffect, ToolRegistration } from '@ambit/contracts';
+import type { z } from 'zod';
+import type { Filterable, Subject, SubjectField } from './filters.js';
 import type { CataloguePolicy } from './policy.js';
 import type { Access, ModelFacts, SkillOrigin, SnapshotRecord, Switches } from './snapshot.js';
 import type { SessionKind } from './subagents.js';
@@ -46,25 +47,26 @@ export interface ServerCatalogue extends Filterable {
   /** Null: it was never listed with success. */
   readonly catalogHash: string | null;
   readonly enabled: boolean;
-  readonly state: 'ready' | 'stale' | 'degraded' | 'needs-auth';
+  readonly state: z.infer<typeof ServerState>;
+  /** A refresh failed or has not ended yet: the list is the last good one. */
+  readonly stale: boolean;
   readonly tools: readonly ServerTool[];
   readonly prompts: readonly ServerPrompt[];
   /** The closed list of a plugin's server: an undeclared tool is denied. Null: no such list. */
   readonly toolPolicy: Readonly<Record<string, 'allow' | 'ask' | 'deny'>> | null;
 }
 
-export interface WorkerTool extends Filterable {
-  readonly definition: ToolDefinition;
-  readonly effect: ToolEffect;
-  readonly access: Access;
-  readonly parallel: boolean;
-}
+export type WorkerTool = Pick<
+  ToolRegistration,
+  'name' | 'description' | 'inputSchema' | 'outputSchema' | 'effect' | 'access' | 'parallel' | 'platforms' | 'scopes' | 'permissions'
+>;
 
-/** The tools that an agent's worker brought. Of several, the one with the highest epoch is offered. */
+/** The tools that an agent's worker brought. Of several, a live one comes first, then the one with the highest epoch. */
 export interface WorkerToolset {
   readonly agentId: string;
-  readonly toolsetDigest: string;
-  readonly epoch: number;
+  readonly digest: string;
+  readonly live: boolean;
+  readonly epoch?: number;
   readonly tools: readonly WorkerTool[];
 }
 
@@ -108,10 +110,9 @@ export interface CompositionInput {
   readonly knownAgents: readonly string[];
 }
 
-export type CandidateKind = 'source' | 'tool' | 'prompt' | 'skill' | 'server' | 'plugin' | 'subagent' | 'alias';
-
 export type ReasonCode =
   | 'INCLUDED'
+  | 'ACCESS_REFUSED'
   | 'AGENT_KIND'
   | 'ALIAS_TAKEN'
   | 'ALIAS_UNKNOWN'
@@ -146,23 +147,12 @@ export type ReasonCode =
   | 'SWITCHED_OFF'
   | 'TOOL_DISABLED';
 
-/** Why one candidate is in the record, or is not. Every candidate has exactly one. */
-export interface Reason {
-  readonly kind: CandidateKind;
-  /** The name as the run sees it, or would have. */
-  readonly name: string;
-  readonly owner: string;
-  /** The identity of what was registered: owner, feature, local name. */
-  readonly slot: string;
-  readonly in: boolean;
-  readonly code: ReasonCode;
-  readonly detail: string;
-  readonly filters: readonly FilterVerdict[];
-}
+/** Why one candidate is in the record, or is not. Every candidate has exactly one; `name` is the name as the run sees it, or would have. */
+export type CompositionReason = Omit<Reason, 'code'> & { readonly code: ReasonCode };
 
 export interface Composition {
   readonly record: SnapshotRecord;
-  readonly reasons: readonly Reason[];
+  readonly reasons: readonly CompositionReason[];
   /** What of the subject the filters read: a projection may be shared by subjects that are equal in these. */
   readonly consulted: readonly SubjectField[];
 }

@@ -47,7 +47,11 @@ export function composeServers(servers: readonly ServerCatalogue[], context: Con
       allOut(server, { code: 'SERVER_NOT_ALLOWED', detail: 'the server’s filters refuse this message' }, ledger);
       continue;
     }
-    ledger.in(candidate, server.state === 'ready' ? 'listed' : `its last good list; the server is ${server.state}`, filters);
+    ledger.in(
+      candidate,
+      server.state === 'connected' && !server.stale ? 'listed' : `its last good list; the server is ${server.state}`,
+      filters,
+    );
     result.records.push({
       serverId: server.serverId,
       slug: server.slug,
@@ -71,7 +75,7 @@ function refusalOf(
   const plugin = plugins.refusal(server.owner);
   if (plugin !== null) return plugin;
   if (!allows(policy.servers, server.serverId, server.slug)) return { code: 'SERVER_NOT_ALLOWED', detail: 'not in the policy’s servers' };
-  if (!server.enabled) return { code: 'SERVER_DISABLED', detail: 'a person disabled it' };
+  if (!server.enabled || server.state === 'disabled') return { code: 'SERVER_DISABLED', detail: 'a person disabled it' };
   if (server.catalogHash !== null) return null;
   return server.state === 'needs-auth'
     ? { code: 'SERVER_NEEDS_AUTH', detail: 'nobody has signed in to it yet' }

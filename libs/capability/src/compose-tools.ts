@@ -11,7 +11,7 @@ import { looksQualified, reservedNameOf, TOOL_NAME_MAX } from './tool-name.js';
 /** A tool that passed every check of its own, before names are settled among all. The lowest rank has the first right to a name. */
 export interface ToolCandidate {
   readonly candidate: Candidate;
-  readonly filters: readonly FilterVerdict[];
+  readonly filters: FilterVerdict[];
   readonly rank: number;
   readonly tool: SnapshotTool;
 }
@@ -77,15 +77,18 @@ function builtinRefusal(registration: BuiltinRegistration, { input, policy, skil
 /** The tools of the agent's own worker. They may take the names of workspace tools, and no other built-in name. */
 export function workerCandidates(toolsets: readonly WorkerToolset[], context: Context): ToolCandidate[] {
   const own = toolsets.filter((toolset) => toolset.agentId === context.input.agent.id);
-  const latest = [...own].sort((left, right) => right.epoch - left.epoch || byCodeUnit(left.toolsetDigest, right.toolsetDigest))[0];
+  const latest = [...own].sort(
+    (left, right) =>
+      Number(right.live) - Number(left.live) || (right.epoch ?? 0) - (left.epoch ?? 0) || byCodeUnit(left.digest, right.digest),
+  )[0];
   return toolsets.flatMap((toolset) =>
     toolset.tools.flatMap((tool) => {
       const owner = `worker:${toolset.agentId}`;
       const candidate = {
         kind: 'tool' as const,
-        name: tool.definition.name,
+        name: tool.name,
         owner,
-        slot: `${owner}/tools/${toolset.toolsetDigest}/${tool.definition.name}`,
+        slot: `${owner}/tools/${toolset.digest}/${tool.name}`,
       };
       const refusal = workerRefusal({ toolset, tool, latest }, context);
       if (refusal !== null) {
@@ -98,19 +101,19 @@ export function workerCandidates(toolsets: readonly WorkerToolset[], context: Co
   );
 }
 
-function workerTool({ agentId, toolsetDigest }: WorkerToolset, { definition, effect, access, parallel }: WorkerTool): SnapshotTool {
+function workerTool({ agentId, digest }: WorkerToolset, { effect, access, parallel, ...tool }: WorkerTool): SnapshotTool {
   return {
-    name: definition.name,
-    qualifiedName: definition.name,
+    name: tool.name,
+    qualifiedName: tool.name,
     exposure: 'user-configurable',
-    description: definition.description,
-    inputSchema: definition.inputSchema,
-    outputSchema: definition.outputSchema ?? null,
+    description: tool.description,
+    inputSchema: tool.inputSchema,
+    outputSchema: tool.outputSchema ?? null,
     effect,
     access,
     parallel: parallel && effect === 'read',
     owner: `worker:${agentId}`,
-    target: { kind: 'worker', agentId, toolsetDigest, tool: definition.name },
+    target: { kind: 'worker', agentId, toolsetDigest: digest, tool: tool.name },
   };
 }
 
@@ -121,10 +124,12 @@ interface WorkerQuestion {
 }
 
 function workerRefusal({ toolset, tool, latest }: WorkerQuestion, { input, policy }: Context): Refusal | null {
-  const { name } = tool.definition;
+  const { name, access } = tool;
   if (toolset.agentId !== input.agent.id) return { code: 'NOT_THIS_AGENT', detail: `brought by a worker of ${toolset.agentId}` };
   if (input.agent.kind === 'acp') return { code: 'AGENT_KIND', detail: 'an ACP agent sees MCP tools only' };
   if (toolset !== latest) return { code: 'SUPERSEDED', detail: 'a newer toolset of this agent is offered' };
+  if (access === 'session' || access === 'mcp' || access === 'delegation')
+    return { code: 'ACCESS_REFUSED', detail: `a worker’s tool may not claim to reach ${access}` };
   const taken = nameProblem(name);
   if (taken !== null && RESERVED_TABLE.get(name)?.by !== 'workspace') return taken;
   return policy.disabledTools.includes(name) ? { code: 'TOOL_DISABLED', detail: 'in the policy’s disabled tools' } : null;

@@ -1,9 +1,9 @@
 /** What a capability may demand of the message that a run answers. Missing and empty demand nothing. */
 export interface Filterable {
-  readonly platforms?: readonly string[];
-  readonly scopes?: readonly Scene[];
+  readonly platforms?: readonly string[] | null;
+  readonly scopes?: readonly Scene[] | null;
   /** Permits, all of which must hold: `adapter(…)`, `private|group|channel(…)`, `user(…)`, `role(…)`, `platform(adapter, permit)`. */
-  readonly permissions?: readonly string[];
+  readonly permissions?: readonly string[] | null;
 }
 export type Scene = 'private' | 'group' | 'channel';
 
@@ -21,7 +21,7 @@ export type SubjectField = keyof Subject;
 
 export interface FilterVerdict {
   readonly name: 'platforms' | 'scopes' | 'permissions';
-  readonly passes: boolean;
+  readonly verdict: 'pass' | 'fail';
   readonly detail: string;
 }
 
@@ -78,6 +78,8 @@ function holds({ name, values }: Permit, subject: Subject): boolean {
   }
 }
 
+const mark = (passes: boolean) => (passes ? 'pass' : 'fail');
+
 /** Asks each filter that a capability declares; none declared is an empty list, which passes. */
 export function filterVerdicts(capability: Filterable, subject: Subject | null): FilterVerdict[] {
   const verdicts: FilterVerdict[] = [];
@@ -88,20 +90,20 @@ export function filterVerdicts(capability: Filterable, subject: Subject | null):
   if (platforms.length > 0)
     verdicts.push({
       name: 'platforms',
-      passes: subject !== null && platforms.includes(subject.adapter),
+      verdict: mark(subject !== null && platforms.includes(subject.adapter)),
       detail: subject === null ? nobody : `${subject.adapter} of ${platforms.join(', ')}`,
     });
   if (scopes.length > 0)
     verdicts.push({
       name: 'scopes',
-      passes: subject !== null && scopes.includes(subject.scene),
+      verdict: mark(subject !== null && scopes.includes(subject.scene)),
       detail: subject === null ? nobody : `${subject.scene} of ${scopes.join(', ')}`,
     });
   if (permissions.length > 0) {
     const missing = subject === null ? permissions : permissions.filter((text) => !permitHolds(text, subject));
     verdicts.push({
       name: 'permissions',
-      passes: missing.length === 0,
+      verdict: mark(missing.length === 0),
       detail: subject === null ? nobody : missing.length === 0 ? 'all hold' : `missing ${missing.join(' and ')}`,
     });
   }

@@ -1,6 +1,5 @@
-import type { PermissionMode, PlatformCode, Policy, RefusalCode, RunStatus, Target, ToolEffect } from '@ambit/contracts';
+import type { PermissionMode, PlatformCode, Policy, Question, RefusalCode, RunStatus, Target, ToolEffect } from '@ambit/contracts';
 import type { AskTerms, Reviewer } from './permission.js';
-import type { Question } from './question.js';
 import type { Access, SnapshotTool } from './snapshot.js';
 import type { SessionKind } from './subagents.js';
 
@@ -26,12 +25,14 @@ export interface RunAuthority {
   readonly status: RunStatus;
   /** `superseded`: it was this run's token once; `unknown`: it never was. A deferred call carries none and says `current`. */
   readonly token: 'current' | 'superseded' | 'unknown';
-  /** The session's mode. */
+  /** The session's mode, or the narrowest of it and its ancestors' sessions'. */
   readonly mode: PermissionMode;
   /** The agent's own first, then each ancestor's. */
   readonly chain: readonly AuthorityLink[];
   /** The fence of each owner when the mapping was made. */
   readonly fences: Readonly<Record<string, number>>;
+  /** Owners that session-service itself saw taken away since the mapping. */
+  readonly revokedOwners?: readonly string[];
   /** Agents that exist and are enabled now; only the delegation gate reads it. */
   readonly knownAgents: readonly string[];
 }

@@ -1,69 +1,17 @@
-import { BadArguments, parseArguments } from './arguments.js';
-import { digestOf } from './canonical.js';
+import { BadArguments } from './arguments.js';
 import type { AuthorityLink, Decision, GateCode, GateInput, Refusal, RunAuthority, Stop, TargetFacts } from './gate-input.js';
-import { argumentsHash, targetHash } from './operation-id.js';
-import { decidePermission, type CallFacts, type Permission } from './permission.js';
+import { GateState } from './gate-state.js';
+import { targetHash } from './operation-id.js';
 import { allows } from './policy.js';
 import { QUESTION_TOOL, readQuestion } from './question.js';
 import type { SnapshotTool } from './snapshot.js';
 import { resolveSubagents } from './subagents.js';
 
-/** How long an approval lives from its decision to its dispatch. */
-export const GRANT_MS = 120_000;
-
 /** One gate: what it is called, the step of the execution order it belongs to, and what it says. Null lets the call pass. */
 export interface Gate {
   readonly name: string;
   readonly step: number;
-  readonly check: (state: State) => Stop | null;
-}
-
-/** The input, and what the gates before have read out of it. A gate that is switched off leaves its neighbours working. */
-class State {
-  private parsed: Readonly<Record<string, unknown>> | BadArguments | undefined;
-  private verdict: Permission | undefined;
-
-  constructor(readonly input: GateInput) {}
-
-  /** The arguments, or why they are none. */
-  get arguments(): Readonly<Record<string, unknown>> | BadArguments {
-    return (this.parsed ??= tryParse(this.input.call.arguments));
-  }
-
-  get values(): Readonly<Record<string, unknown>> {
-    return this.arguments instanceof BadArguments ? {} : this.arguments;
-  }
-
-  get permission(): Permission {
-    return (this.verdict ??= permissionOf(this));
-  }
-
-  /** Whether a person approved exactly this call. */
-  get grant(): 'none' | 'fits' | 'expired' {
-    const { grant, call, now, run, tool } = this.input;
-    if (grant === undefined || run === null || tool === null || this.arguments instanceof BadArguments) return 'none';
-    const same =
-      grant.operationId === call.operationId &&
-      grant.targetHash === targetHash(tool.target) &&
-      grant.argumentsHash === argumentsHash(this.arguments) &&
-      grant.policyStamp === policyStamp(run.chain);
-    if (!same) return 'none';
-    return now - grant.decidedAt > GRANT_MS ? 'expired' : 'fits';
-  }
-}
-
-function tryParse(text: string): Readonly<Record<string, unknown>> | BadArguments {
-  try {
-    return parseArguments(text);
-  } catch (error) {
-    if (error instanceof BadArguments) return error;
-    throw error;
-  }
-}
-
-/** Names the state of all policies that bear on a run: any new version of any of them is another stamp. */
-export function policyStamp(chain: readonly AuthorityLink[]): string {
-  return digestOf(chain.map(({ agentId, version }) => [agentId, version]));
+  readonly check: (state: GateState) => Stop | null;
 }
 
 const refuse = (code: GateCode, data?: unknown, detail?: string): Refusal => ({
@@ -79,10 +27,10 @@ const unknown = (detail: string): Refusal => refuse('TOOL_NOT_IN_SNAPSHOT', unde
 const ALIVE: Readonly<Record<'batch' | 'deferred', readonly string[]>> = { batch: ['running'], deferred: ['running', 'suspended'] };
 
 /** A gate about the run, which an earlier gate has found to be there. */
-const ofRun = (check: (run: RunAuthority, state: State) => Stop | null) => (state: State) =>
+const ofRun = (check: (run: RunAuthority, state: GateState) => Stop | null) => (state: GateState) =>
   state.input.run === null ? null : check(state.input.run, state);
 /** A gate about the tool and what stands behind it now. */
-const ofTool = (check: (tool: SnapshotTool, current: TargetFacts, state: State) => Stop | null) => (state: State) =>
+const ofTool = (check: (tool: SnapshotTool, current: TargetFacts, state: GateState) => Stop | null) => (state: GateState) =>
   state.input.tool === null || state.input.current === null ? null : check(state.input.tool, state.input.current, state);
 /** A gate that every policy of the chain is asked at. */
 const ofEveryPolicy = (check: (link: AuthorityLink, tool: SnapshotTool, current: TargetFacts) => Stop | null) =>
@@ -166,6 +114,7 @@ export const GATES: readonly Gate[] = [
     name: 'fence',
     step: 5,
     check: ofTool((tool, current, { input }) => {
+      if (input.run?.revokedOwners?.includes(tool.owner) === true) return refuse('TOOL_GONE', undefined, `${tool.owner} was taken away`);
       const mapped = input.run?.fences[tool.owner];
       if (mapped === undefined) return refuse('TOOL_GONE', undefined, `the mapping names no fence of ${tool.owner}`);
       if (current.ownerFence <= mapped) return null;
@@ -245,14 +194,14 @@ export const GATES: readonly Gate[] = [
   },
 ];
 
-function questionGate(state: State): Stop | null {
+function questionGate(state: GateState): Stop | null {
   const { tool } = state.input;
   if (tool?.target.kind !== 'builtin' || tool.target.id !== QUESTION_TOOL) return null;
   const read = readQuestion(state.values);
   return 'problem' in read ? refuse('QUESTION_INVALID', { reason: read.problem }) : { decision: 'question', question: read.question };
 }
 
-function delegationGate({ input }: State): Stop | null {
+function delegationGate({ input }: GateState): Stop | null {
   const { run, tool } = input;
   const policy = run?.chain[0]?.policy ?? null;
   if (run === null || policy === null || tool?.access !== 'delegation') return null;
@@ -265,7 +214,7 @@ function delegationGate({ input }: State): Stop | null {
   return reason === null ? null : refuse('SUBAGENT_UNAVAILABLE', { reason });
 }
 
-function permissionGate(state: State): Stop | null {
+function permissionGate(state: GateState): Stop | null {
   const permission = state.permission;
   switch (permission.decision) {
     case 'allow':
@@ -278,50 +227,10 @@ function permissionGate(state: State): Stop | null {
   }
 }
 
-function callLimitGate({ input }: State): Stop | null {
+function callLimitGate({ input }: GateState): Stop | null {
   const limits = (input.run?.chain ?? []).flatMap((link) => (link.policy === null ? [] : [link.policy.limits.callsPerRun]));
   const limit = Math.min(...limits);
   return input.usage.callsInRun >= limit ? refuse('CALL_LIMIT', { limit }) : null;
-}
-
-function permissionOf({ input, values }: State): Permission {
-  const { run, tool, current } = input;
-  const chain = (run?.chain ?? []).flatMap(({ agentId, policy }) => (policy === null ? [] : [{ agentId, policy }]));
-  const readable = run !== null && chain.length === run.chain.length;
-  return decidePermission({
-    chain: readable ? chain : [],
-    mode: run?.mode ?? 'default',
-    facts: factsOf({ input, tool, current, values }),
-    review: input.review,
-  });
-}
-
-interface FactSources {
-  readonly input: GateInput;
-  readonly tool: SnapshotTool | null;
-  readonly current: TargetFacts | null;
-  readonly values: Readonly<Record<string, unknown>>;
-}
-
-/** A tool that became a writing one since the snapshot counts as writing; what the snapshot says never widens it. */
-function factsOf({ input, tool, current, values }: FactSources): CallFacts {
-  const names = new Set([input.call.name]);
-  if (tool !== null) names.add(tool.qualifiedName);
-  if (tool?.target.kind === 'mcp' && current?.server) names.add(`mcp__${current.server.slug}__${tool.target.tool}`);
-  const command = values.command;
-  const access = current?.access ?? tool?.access ?? 'other';
-  return {
-    names: [...names],
-    arguments: values,
-    access,
-    effect: tool?.effect === 'read' && current?.effect === 'read' ? 'read' : 'write',
-    requiresConfirmation: current?.requiresConfirmation ?? false,
-    pluginVerdict: current?.pluginVerdict ?? null,
-    // A file tool that nobody prepared could point anywhere.
-    outsideWorkspace: input.prepared?.outsideWorkspace ?? access === 'file',
-    protectedPath: input.prepared?.protectedPath ?? false,
-    command: input.prepared?.command ?? (typeof command === 'string' ? command : null),
-  };
 }
 
 export interface GateOptions {
@@ -333,7 +242,7 @@ export interface GateOptions {
 
 /** Asks every gate in order about one call; the first that does not pass decides. Pure: no effect, clock or storage. */
 export function evaluateGates(input: GateInput, options: GateOptions = {}): Decision {
-  const state = new State(input);
+  const state = new GateState(input);
   for (const gate of GATES) {
     if (options.off?.has(gate.name) === true) continue;
     options.visit?.(gate.name);

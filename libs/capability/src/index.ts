@@ -33,7 +33,7 @@ export {
 } from './policy-document.js';
 export { registrationProblem, RESERVED_NAMES, RESERVED_PREFIXES, RESERVED_TABLE, RESERVED_TABLE_VERSION } from './reserved.js';
 export {
-  Access,
+  type Access,
   isSnapshot,
   ModelFacts,
   ownersOf,
@@ -68,7 +68,8 @@ export type {
   TargetFacts,
   UsageWindow,
 } from './gate-input.js';
-export { evaluateGates, GATES, GRANT_MS, policyStamp, type Gate, type GateOptions } from './gates.js';
+export { GRANT_MS, policyStamp } from './gate-state.js';
+export { evaluateGates, GATES, type Gate, type GateOptions } from './gates.js';
 export { matchesGlob } from './glob.js';
 export {
   decidePermission,
@@ -84,7 +85,7 @@ export {
   type PermissionQuestion,
   type Reviewer,
 } from './permission.js';
-export { Question, QUESTION_TOOL, readQuestion } from './question.js';
+export { QUESTION_TOOL, readQuestion } from './question.js';
 export { argumentAt, evaluateRules, matchesRule, ruleText, type RuleSubject, type RuleVerdict } from './rules.js';
 export {
   resolveSubagents,
@@ -99,12 +100,11 @@ export { cacheKey, worldKey, type CompositionVersions } from './cache-key.js';
 export { compose } from './compose.js';
 export type {
   BuiltinRegistration,
-  CandidateKind,
   Composition,
   CompositionInput,
   EffectiveSkill,
   PluginState,
-  Reason,
+  CompositionReason,
   ReasonCode,
   ServerCatalogue,
   ServerPrompt,

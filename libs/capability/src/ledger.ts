@@ -1,40 +1,40 @@
 import { byCodeUnit } from './canonical.js';
-import type { Reason, ReasonCode } from './compose-input.js';
+import type { CompositionReason, ReasonCode } from './compose-input.js';
 import { fieldsConsulted, filterVerdicts, type FilterVerdict, type Filterable, type Subject, type SubjectField } from './filters.js';
 
-export type Candidate = Pick<Reason, 'kind' | 'name' | 'owner' | 'slot'>;
+export type Candidate = Pick<CompositionReason, 'kind' | 'name' | 'owner' | 'slot'>;
 
 const FILTER_CODES = { platforms: 'FILTERED_PLATFORM', scopes: 'FILTERED_SCOPE', permissions: 'FILTERED_PERMISSION' } as const;
 
 /** Keeps the reason of every candidate of one composition, and what of the subject was read on the way. */
 export class Ledger {
-  private readonly entries: Reason[] = [];
+  private readonly entries: CompositionReason[] = [];
   private readonly consulted = new Set<SubjectField>();
 
   constructor(private readonly subject: Subject | null) {}
 
-  in(candidate: Candidate, detail: string, filters: readonly FilterVerdict[] = []): void {
-    this.entries.push({ ...candidate, in: true, code: 'INCLUDED', detail, filters });
+  in(candidate: Candidate, detail: string, filters: FilterVerdict[] = []): void {
+    this.entries.push({ ...candidate, included: true, code: 'INCLUDED', detail, filters });
   }
 
   /** Always answers false, so that `return ledger.out(…)` ends a check. */
   out(candidate: Candidate, code: ReasonCode, detail: string): false {
-    this.entries.push({ ...candidate, in: false, code, detail, filters: [] });
+    this.entries.push({ ...candidate, included: false, code, detail, filters: [] });
     return false;
   }
 
   /** The verdicts of a candidate's filters where all pass; null, with the reason noted, where one does not. */
-  filter(candidate: Candidate, capability: Filterable): readonly FilterVerdict[] | null {
+  filter(candidate: Candidate, capability: Filterable): FilterVerdict[] | null {
     for (const field of fieldsConsulted(capability)) this.consulted.add(field);
     const verdicts = filterVerdicts(capability, this.subject);
-    const refused = verdicts.find((verdict) => !verdict.passes);
+    const refused = verdicts.find((verdict) => verdict.verdict !== 'pass');
     if (refused === undefined) return verdicts;
-    this.entries.push({ ...candidate, in: false, code: FILTER_CODES[refused.name], detail: refused.detail, filters: verdicts });
+    this.entries.push({ ...candidate, included: false, code: FILTER_CODES[refused.name], detail: refused.detail, filters: verdicts });
     return null;
   }
 
   /** All reasons, ordered by kind, name and slot: the same whatever order the candidates came in. */
-  reasons(): readonly Reason[] {
+  reasons(): readonly CompositionReason[] {
     return this.entries.sort(
       (left, right) =>
         byCodeUnit(left.kind, right.kind) ||

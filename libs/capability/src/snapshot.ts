@@ -1,4 +1,4 @@
-import { AgentId, Exposure, Hex64, JsonObject, Owner, ProjectId, Slug, Target, ToolEffect, Uuid } from '@ambit/contracts';
+import { AgentId, Exposure, Hex64, JsonObject, Owner, ProjectId, Slug, Target, ToolAccess, ToolEffect, Uuid } from '@ambit/contracts';
 import { z } from 'zod';
 import { fingerprint, sha256Hex } from './canonical.js';
 
@@ -6,8 +6,7 @@ export const SNAPSHOT_FORMAT = 'ambit.snapshot';
 export const SNAPSHOT_SCHEMA_VERSION = 1;
 
 /** What a tool reaches, which decides how a permission mode treats it. */
-export const Access = z.enum(['session', 'file', 'command', 'settings', 'mcp', 'delegation', 'other']);
-export type Access = z.infer<typeof Access>;
+export type Access = z.infer<typeof ToolAccess>;
 
 /** A tool that a run may see. The name is what the model says; `qualifiedName` differs only where the agent declared an alias. */
 export const SnapshotTool = z.object({
@@ -18,7 +17,7 @@ export const SnapshotTool = z.object({
   inputSchema: JsonObject,
   outputSchema: JsonObject.nullable(),
   effect: ToolEffect,
-  access: Access,
+  access: ToolAccess,
   /** May overlap with other calls of its batch; only ever true with the effect `read`. */
   parallel: z.boolean(),
   owner: Owner,

@@ -42,7 +42,7 @@ describe('composition', () => {
       names: fc.array(fc.constantFrom('echo', 'add', 'read', 'tape_info', 'a.b', '读取', 'x'.repeat(80)), { maxLength: 5 }),
       enabled: fc.boolean(),
       owner: fc.constantFrom('user', 'plugin:kit', 'plugin:gone'),
-      state: fc.constantFrom('ready' as const, 'stale' as const, 'degraded' as const, 'needs-auth' as const),
+      state: fc.constantFrom('connected' as const, 'idle' as const, 'degraded' as const, 'needs-auth' as const),
       catalogHash: fc.constantFrom(null, hex(5)),
       toolPolicy: fc.constantFrom(null, { echo: 'allow' as const, add: 'deny' as const }),
       slug: fc.constantFrom('alpha', 'beta', 'gamma', 'tape'),
@@ -69,7 +69,7 @@ describe('composition', () => {
           const input = world({
             policies: [policy({ ...lists, disabledTools: ['deploy'] })],
             servers: ok(...servers.map((part, index) => server(index + 1, part))),
-            toolsets: ok(...toolsets.map((part, index) => toolset({ ...part, toolsetDigest: hex(index) }))),
+            toolsets: ok(...toolsets.map((part, index) => toolset({ ...part, digest: hex(index) }))),
             skills: ok(...skills.map((part) => skill(part.name, { ...part, owner: part.origin === 'plugin' ? 'plugin:kit' : 'user' }))),
             plugins: ok(plugin('kit')),
           });
@@ -81,13 +81,13 @@ describe('composition', () => {
           expect(reasons.filter((reason) => reason.kind === 'server')).toHaveLength(servers.length);
           expect(
             reasons
-              .filter((reason) => reason.kind === 'tool' && reason.in)
+              .filter((reason) => reason.kind === 'tool' && reason.included)
               .map((reason) => reason.name)
               .sort(),
           ).toEqual(record.tools.map((tool) => tool.name));
           expect(
             reasons
-              .filter((reason) => reason.kind === 'skill' && reason.in)
+              .filter((reason) => reason.kind === 'skill' && reason.included)
               .map((reason) => reason.name)
               .sort(),
           ).toEqual(record.skills.map((one) => one.name));
@@ -296,8 +296,8 @@ describe('composition', () => {
   it('offers the newest toolset of the agent’s own worker alone', () => {
     const input = world({
       toolsets: ok(
-        toolset({ epoch: 1, toolsetDigest: hex(1), names: ['old'] }),
-        toolset({ epoch: 2, toolsetDigest: hex(2), names: ['new'] }),
+        toolset({ epoch: 1, digest: hex(1), names: ['old'] }),
+        toolset({ epoch: 2, digest: hex(2), names: ['new'] }),
         toolset({ agentId: 'other', names: ['theirs'] }),
       ),
     });
@@ -343,7 +343,7 @@ describe('fingerprint', () => {
     ['generation', { servers: ok(server(1, { names: ['echo', 'add'], configGeneration: 2 }), server(2)) }],
     ['binding', { servers: ok(server(1, { names: ['echo', 'add'], bindingHash: hex('c') }), server(2)) }],
     ['a tool fewer', { servers: ok(server(1), server(2)) }],
-    ['toolset digest', { toolsets: ok(toolset({ toolsetDigest: hex('d') })) }],
+    ['toolset digest', { toolsets: ok(toolset({ digest: hex('d') })) }],
     ['built-in version', { builtins: ok(builtin('question', { version: 2 }), builtin('tape_search', { parallel: true })) }],
     ['skill content', { skills: ok(skill('triage', { digest: hex('e') })) }],
     ['skill selection', { session: { kind: 'regular', selectedSkills: [], activeSkills: [] } }],
@@ -362,7 +362,7 @@ describe('fingerprint', () => {
     ],
     ['limits', { policies: [openPolicy({ limits: { runsAtOnce: 1, callsPerRun: 1, callsPerMinute: 1 } })] }],
     ['subject', { subject: { adapter: 'slack', scene: 'group', sceneId: '1', userId: 'u', roles: [], platformPermits: [] } }],
-    ['health of a listed server', { servers: ok(server(2), server(1, { names: ['add', 'echo'], state: 'stale' })) }],
+    ['health of a listed server', { servers: ok(server(2), server(1, { names: ['add', 'echo'], state: 'failed', stale: true })) }],
     ['a disabled server', { servers: ok(server(1, { names: ['echo', 'add'] }), server(2), server(3, { enabled: false })) }],
     ['a failed source that had nothing', { plugins: { state: 'failed', detail: 'away' } }],
   ];
@@ -399,5 +399,23 @@ describe('cost', () => {
     expect(compose(input).record.tools.length).toBe(1_003);
     // The budget is 20 ms; this only trips on a change of kind, since other work shares the machine with the tests.
     expect(took[0]).toBeLessThan(100);
+  });
+});
+
+describe('a worker', () => {
+  it('may not claim that its tool touches the session alone, a server, or delegation', () => {
+    const [tool] = toolset().tools;
+    if (tool === undefined) throw new Error('the fixture has a tool');
+    for (const access of ['session', 'mcp', 'delegation'] as const) {
+      expect(codeOf(world({ toolsets: ok(toolset({ tools: [{ ...tool, access }] })) }), 'deploy')).toEqual(['ACCESS_REFUSED']);
+    }
+  });
+
+  it('that is live comes before one that is not', () => {
+    const input = world({
+      toolsets: ok(toolset({ epoch: 9, live: false, digest: hex(1), names: ['gone'] }), toolset({ digest: hex(2), names: ['here'] })),
+    });
+    expect(names(input)).toContain('here');
+    expect(codeOf(input, 'gone')).toEqual(['SUPERSEDED']);
   });
 });

@@ -47,7 +47,8 @@ export const server = (seed: number, part: Partial<ServerCatalogue> & { readonly
     bindingHash: hex(seed),
     catalogHash: hex(seed),
     enabled: true,
-    state: 'ready',
+    state: 'connected',
+    stale: false,
     tools: names.map((name) => ({ definition: { name, description: `${name} of ${seed}`, inputSchema: SCHEMA }, readOnly: false })),
     prompts: [],
     toolPolicy: null,
@@ -59,10 +60,13 @@ export const toolset = (part: Partial<WorkerToolset> & { readonly names?: readon
   const { names = ['deploy'], ...rest } = part;
   return {
     agentId: 'support',
-    toolsetDigest: hex(7),
+    digest: hex(7),
+    live: true,
     epoch: 1,
     tools: names.map((name) => ({
-      definition: { name, description: name, inputSchema: SCHEMA },
+      name,
+      description: name,
+      inputSchema: SCHEMA,
       effect: 'write',
       access: 'other',
       parallel: false,

@@ -2,7 +2,8 @@ import { describe, expect, it } from '@jest/globals';
 import { platformFaults, refusals, type FaultMap } from '@ambit/contracts';
 import fc from 'fast-check';
 import type { GateInput, Grant, TargetFacts } from '../src/gate-input.js';
-import { evaluateGates, GATES, GRANT_MS, policyStamp } from '../src/gates.js';
+import { GRANT_MS, policyStamp } from '../src/gate-state.js';
+import { evaluateGates, GATES } from '../src/gates.js';
 import { argumentsHash, targetHash } from '../src/operation-id.js';
 import { authority, facts, gateInput, hex, mcpTool, openPolicy, policy, uuid } from './fixtures.js';
 import { check } from './property.js';
@@ -201,6 +202,7 @@ describe('authority', () => {
         expect(at(owner, fence, read)).toBe(fence <= 5 || (shared && read >= fence) ? 'allow' : 'refuse');
       }),
     );
+    expect(evaluateGates(gateInput({ run: authority({ revokedOwners: ['user'] }) }))).toMatchObject({ gate: 'fence', code: 'TOOL_GONE' });
     const tool = mcpTool();
     expect(evaluateGates(gateInput({ tool, run: authority({ fences: {} }) }))).toMatchObject({ gate: 'fence', code: 'TOOL_GONE' });
   });

@@ -38,7 +38,8 @@ const filterable = fc.record<Filterable>({
   scopes: fc.subarray(['private', 'group', 'channel']),
   permissions: fc.array(permit, { maxLength: 3 }),
 });
-const passes = (capability: Filterable, who: Subject | null) => filterVerdicts(capability, who).every((verdict) => verdict.passes);
+const passes = (capability: Filterable, who: Subject | null) =>
+  filterVerdicts(capability, who).every((verdict) => verdict.verdict === 'pass');
 const alice: Subject = { adapter: 'slack', scene: 'group', sceneId: '1', userId: '1', roles: [], platformPermits: [] };
 
 describe('filters', () => {
@@ -126,7 +127,7 @@ describe('the cache', () => {
     expect(first.record.tools.map((entry) => entry.name)).toContain('mcp__server-1__secret');
     expect(second.record.tools.map((entry) => entry.name)).not.toContain('mcp__server-1__secret');
     expect(second.reasons).toContainEqual(
-      expect.objectContaining({ name: 'mcp__server-1__secret', in: false, code: 'FILTERED_PERMISSION' }),
+      expect.objectContaining({ name: 'mcp__server-1__secret', included: false, code: 'FILTERED_PERMISSION' }),
     );
     expect(cacheKey(versions(), alice, first.consulted)).not.toBe(cacheKey(versions(), { ...alice, userId: '2' }, first.consulted));
     expect(cacheKey(versions(), null, first.consulted)).not.toBe(cacheKey(versions(), alice, first.consulted));

@@ -234,7 +234,7 @@ export type MessageIn = z.output<typeof MessageIn>;
 
 export const Reason = z
   .object({
-    kind: z.enum(['tool', 'skill', 'server', 'plugin', 'subagent', 'prompt']),
+    kind: z.enum(['tool', 'skill', 'server', 'plugin', 'subagent', 'prompt', 'alias', 'source']),
     name: z.string().max(200),
     owner: z.string().max(200),
     slot: z.string().max(400),

@@ -1,0 +1,97 @@
+import { BadArguments, parseArguments } from './arguments.js';
+import { digestOf } from './canonical.js';
+import type { AuthorityLink, GateInput, TargetFacts } from './gate-input.js';
+import { argumentsHash, targetHash } from './operation-id.js';
+import { decidePermission, type CallFacts, type Permission } from './permission.js';
+import type { SnapshotTool } from './snapshot.js';
+
+/** How long an approval lives from its decision to its dispatch. */
+export const GRANT_MS = 120_000;
+
+/** The input, and what the gates before have read out of it. A gate that is switched off leaves its neighbours working. */
+export class GateState {
+  private parsed: Readonly<Record<string, unknown>> | BadArguments | undefined;
+  private verdict: Permission | undefined;
+
+  constructor(readonly input: GateInput) {}
+
+  /** The arguments, or why they are none. */
+  get arguments(): Readonly<Record<string, unknown>> | BadArguments {
+    return (this.parsed ??= tryParse(this.input.call.arguments));
+  }
+
+  get values(): Readonly<Record<string, unknown>> {
+    return this.arguments instanceof BadArguments ? {} : this.arguments;
+  }
+
+  get permission(): Permission {
+    return (this.verdict ??= permissionOf(this));
+  }
+
+  /** Whether a person approved exactly this call. */
+  get grant(): 'none' | 'fits' | 'expired' {
+    const { grant, call, now, run, tool } = this.input;
+    if (grant === undefined || run === null || tool === null || this.arguments instanceof BadArguments) return 'none';
+    const same =
+      grant.operationId === call.operationId &&
+      grant.targetHash === targetHash(tool.target) &&
+      grant.argumentsHash === argumentsHash(this.arguments) &&
+      grant.policyStamp === policyStamp(run.chain);
+    if (!same) return 'none';
+    return now - grant.decidedAt > GRANT_MS ? 'expired' : 'fits';
+  }
+}
+
+function tryParse(text: string): Readonly<Record<string, unknown>> | BadArguments {
+  try {
+    return parseArguments(text);
+  } catch (error) {
+    if (error instanceof BadArguments) return error;
+    throw error;
+  }
+}
+
+/** Names the state of all policies that bear on a run: any change of any of them, and any new version, is another stamp. */
+export function policyStamp(chain: readonly AuthorityLink[]): string {
+  return digestOf(chain.map(({ agentId, version, enabled, policy }) => [agentId, version, enabled, policy]));
+}
+
+function permissionOf({ input, values }: GateState): Permission {
+  const { run, tool, current } = input;
+  const chain = (run?.chain ?? []).flatMap(({ agentId, policy }) => (policy === null ? [] : [{ agentId, policy }]));
+  const readable = run !== null && chain.length === run.chain.length;
+  return decidePermission({
+    chain: readable ? chain : [],
+    mode: run?.mode ?? 'default',
+    facts: factsOf({ input, tool, current, values }),
+    review: input.review,
+  });
+}
+
+interface FactSources {
+  readonly input: GateInput;
+  readonly tool: SnapshotTool | null;
+  readonly current: TargetFacts | null;
+  readonly values: Readonly<Record<string, unknown>>;
+}
+
+/** A tool that became a writing one since the snapshot counts as writing; what the snapshot says never widens it. */
+function factsOf({ input, tool, current, values }: FactSources): CallFacts {
+  const names = new Set([input.call.name]);
+  if (tool !== null) names.add(tool.qualifiedName);
+  if (tool?.target.kind === 'mcp' && current?.server) names.add(`mcp__${current.server.slug}__${tool.target.tool}`);
+  const command = values.command;
+  const access = current?.access ?? tool?.access ?? 'other';
+  return {
+    names: [...names],
+    arguments: values,
+    access,
+    effect: tool?.effect === 'read' && current?.effect === 'read' ? 'read' : 'write',
+    requiresConfirmation: current?.requiresConfirmation ?? false,
+    pluginVerdict: current?.pluginVerdict ?? null,
+    // A file tool that nobody prepared could point anywhere.
+    outsideWorkspace: input.prepared?.outsideWorkspace ?? access === 'file',
+    protectedPath: input.prepared?.protectedPath ?? false,
+    command: input.prepared?.command ?? (typeof command === 'string' ? command : null),
+  };
+}
