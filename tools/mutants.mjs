@@ -88,7 +88,7 @@ for (const { name, file, find, replace, clauses } of mutants) {
     say(
       name,
       isCited
-        ? `FAILED  the tests that cite ${clauses.join(', ')} did not run\n${lastOutput}`
+        ? `FAILED  the tests that cite ${clauses.join(', ')} did not run\n${lastOutput.split('\n').slice(0, 20).join('\n')}`
         : `FAILED  no test cites ${clauses.join(', ')}`,
     );
     continue;

@@ -1,6 +1,6 @@
 // A copy of the tree in a temporary folder, with the same installed packages and its own workspaces.
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, symlinkSync } from 'node:fs';
+import { chmodSync, cpSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
@@ -10,6 +10,8 @@ const BUILT = /^(libs|apps|examples)\/[^/]+\/(dist|src\/generated)$/;
 /** Makes the copy; returns its folder and what removes it. */
 export function copyTree(root) {
   const copy = mkdtempSync(join(tmpdir(), 'ambit-mutants-'));
+  // Run as root, the tests start PostgreSQL as another user, who must be able to enter.
+  chmodSync(copy, 0o711);
   const tracked = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: root, encoding: 'utf8' });
   for (const file of tracked.split('\0').filter((name) => name !== '' && existsSync(join(root, name)))) {
     mkdirSync(dirname(join(copy, file)), { recursive: true });
