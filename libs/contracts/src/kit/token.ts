@@ -1,4 +1,6 @@
 const SAFE = /^[A-Za-z0-9_-]$/;
+// Ids and slugs, nearly all keys there are, need no escaping: one look instead of one a byte, on the path of every call.
+const ALL_SAFE = /^[A-Za-z0-9_-]+$/;
 
 /**
  * Escapes any string into one NATS subject token and KV key token: UTF-8 bytes outside `[A-Za-z0-9_-]` become `=XX`.
@@ -6,6 +8,7 @@ const SAFE = /^[A-Za-z0-9_-]$/;
  */
 export function toToken(value: string): string {
   if (value.length === 0) throw new TypeError('a subject token may not be empty');
+  if (ALL_SAFE.test(value)) return value;
   let token = '';
   for (const byte of new TextEncoder().encode(value)) {
     const character = String.fromCharCode(byte);
@@ -16,6 +19,7 @@ export function toToken(value: string): string {
 
 /** Reverses {@link toToken}; throws a TypeError on a token it could not have made. */
 export function fromToken(token: string): string {
+  if (ALL_SAFE.test(token)) return token;
   const bytes: number[] = [];
   for (let index = 0; index < token.length; index++) {
     const character = token.charAt(index);
