@@ -10,5 +10,7 @@ export default {
   globalSetup: './tools/shown/setup.mjs',
   globalTeardown: './tools/shown/teardown.mjs',
   modulePathIgnorePatterns: ['/dist/'],
+  // A container starts in seconds on a busy machine, not in Jest's five.
+  testTimeout: 60_000,
   workerIdleMemoryLimit: '1GB',
 };
