@@ -77,7 +77,7 @@ export class CallRunner {
   }
 
   async #run(request: CallRequest, first: Standing): Promise<CallEnd> {
-    let standing = first;
+    let standing = this.#newer(request.operation.runId, first) ?? first;
     for (let tries = 0; tries < TRIES; tries++) {
       const decision = this.#decide(request, standing);
       if (decision.kind === 'stopped') return decision.end;
@@ -127,14 +127,24 @@ export class CallRunner {
     }
   }
 
-  /** The authority moved: everything is asked again, of what holds now. */
+  /** The authority moved: everything is asked again, of what holds now. Another call of the run may have fetched it already. */
   async #refetch({ operation }: CallRequest, before: Standing): Promise<Standing> {
+    const newer = this.#newer(operation.runId, before);
+    if (newer !== undefined) return newer;
     this.authorities.drop(operation.runId);
     const held = await this.authorities.fetch(operation.runId);
     // A run that is gone is refused by the gates as one that has ended.
     if (held === undefined) return { ...before, held: { ...before.held, authority: { ...before.held.authority, status: 'cancelled' } } };
     const isSame = held.authority.fingerprint === before.held.authority.fingerprint;
     return { held, snapshot: isSame ? before.snapshot : await this.snapshots.get(held.authority.agentId, held.authority.fingerprint) };
+  }
+
+  #newer(runId: string, before: Standing): Standing | undefined {
+    const held = this.authorities.held(runId);
+    if (held === undefined || held.authority.stateSequence <= before.held.authority.stateSequence) return undefined;
+    const isSame = held.authority.fingerprint === before.held.authority.fingerprint;
+    const snapshot = isSame ? before.snapshot : this.snapshots.held(held.authority.fingerprint);
+    return snapshot === undefined ? undefined : { held, snapshot };
   }
 
   async #exists(claim: Claim): Promise<CallEnd> {
