@@ -42,6 +42,7 @@ export class CallWatch implements OnApplicationBootstrap, OnApplicationShutdown 
 
   /** One signal for each batch that runs here. */
   tell(): void {
+    if (this.bus.connection.isClosed()) return;
     for (const { start, open } of this.batches.running()) {
       const { runId, agentId, workerId } = start.held.authority;
       if (workerId === null || open.length === 0) continue;

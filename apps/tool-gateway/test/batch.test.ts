@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { builtinTool, intend, mcpTool, World } from './world.js';
 
+jest.setTimeout(60_000);
 let world: World;
 beforeAll(async () => {
   world = await World.start();

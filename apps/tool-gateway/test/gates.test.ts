@@ -2,9 +2,10 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { sha256Hex } from '@ambit/capability';
 import { Fault, toolGateway } from '@ambit/contracts';
 import { collect } from '@ambit/testing';
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { builtinTool, intend, mcpTool, World } from './world.js';
 
+jest.setTimeout(60_000);
 let world: World;
 beforeAll(async () => {
   world = await World.start();
@@ -77,9 +78,19 @@ it('tells an older attempt and an ended run apart, to who once held the token', 
 
 it('refuses each call for itself, records it on the tape and for people, and runs the others', async () => {
   const ended = await collect(world.nats.connection, toolGateway.callEnded);
-  const run = await world.run([mcpTool('say'), mcpTool('typed', { inputSchema: { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'], additionalProperties: false } }), builtinTool('tape_info', { exposure: 'diagnostic' }), builtinTool('update_plan')], {
-    policy: { rules: [{ decision: 'deny', tool: '*say', when: { text: 'no' } }], disabledTools: ['update_plan'] },
-  });
+  const run = await world.run(
+    [
+      mcpTool('say'),
+      mcpTool('typed', {
+        inputSchema: { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'], additionalProperties: false },
+      }),
+      builtinTool('tape_info', { exposure: 'diagnostic' }),
+      builtinTool('update_plan'),
+    ],
+    {
+      policy: { rules: [{ decision: 'deny', tool: '*say', when: { text: 'no' } }], disabledTools: ['update_plan'] },
+    },
+  );
   const calls = [
     intend('mcp__echo__say', { text: 'no' }),
     intend('mcp__echo__elsewhere'),
@@ -91,13 +102,40 @@ it('refuses each call for itself, records it on the tape and for people, and run
     intend('mcp__echo__typed', { n: 1 }),
   ];
   const results = await world.execute(run, 0, calls);
-  expect(results.map((result) => result.fault?.code ?? result.status)).toEqual(['POLICY_DENIED', 'TOOL_NOT_IN_SNAPSHOT', 'BAD_ARGUMENTS', 'BAD_ARGUMENTS', 'BAD_ARGUMENTS', 'NOT_MODEL_CALLABLE', 'TOOL_DISABLED', 'completed']);
+  expect(results.map((result) => result.fault?.code ?? result.status)).toEqual([
+    'POLICY_DENIED',
+    'TOOL_NOT_IN_SNAPSHOT',
+    'BAD_ARGUMENTS',
+    'BAD_ARGUMENTS',
+    'BAD_ARGUMENTS',
+    'NOT_MODEL_CALLABLE',
+    'TOOL_DISABLED',
+    'completed',
+  ]);
   expect(results.slice(0, 7).every((result) => result.status === 'refused')).toBe(true);
-  expect(world.recorded.flatMap((one) => (one.runId === run.runId ? one.results : [])).map((result) => result.callId).sort()).toEqual(calls.slice(0, 7).map((call) => call.callId).sort());
+  expect(
+    world.recorded
+      .flatMap((one) => (one.runId === run.runId ? one.results : []))
+      .map((result) => result.callId)
+      .sort(),
+  ).toEqual(
+    calls
+      .slice(0, 7)
+      .map((call) => call.callId)
+      .sort(),
+  );
   const denied = world.operation(run, 0, calls[0]?.callId ?? '');
   expect(await world.fact(run, denied, 'claim')).toBeUndefined();
-  expect(await world.nats.bus.call(toolGateway.getCall, { operationId: denied })).toMatchObject({ status: 'refused', fault: { code: 'POLICY_DENIED' }, argumentsPreview: '{"text":"no"}', rule: expect.stringContaining('deny') });
-  expect((await ended.next((event) => event.payload.operationId === denied)).payload).toMatchObject({ status: 'refused', tool: 'mcp__echo__say' });
+  expect(await world.nats.bus.call(toolGateway.getCall, { operationId: denied })).toMatchObject({
+    status: 'refused',
+    fault: { code: 'POLICY_DENIED' },
+    argumentsPreview: '{"text":"no"}',
+    rule: expect.stringContaining('deny'),
+  });
+  expect((await ended.next((event) => event.payload.operationId === denied)).payload).toMatchObject({
+    status: 'refused',
+    tool: 'mcp__echo__say',
+  });
 });
 
 it('fetches a moved authority again before the claim, and refuses by what it says then', async () => {
@@ -106,9 +144,15 @@ it('fetches a moved authority again before the claim, and refuses by what it say
   const [gone, kept] = [intend('mcp__echo__say'), intend('mcp__echo__other')];
   world.store(run, 1, [gone, kept]);
   // Memory holds the step; the policy narrows between the gates and the claim, and no hint arrives.
-  world.nats.bus.signal(toolGateway.stepStored, { runId: run.runId, step: 1, callsBefore: 1, calls: run.authority.step?.calls ?? [] }, { keys: { runId: run.runId } });
+  world.nats.bus.signal(
+    toolGateway.stepStored,
+    { runId: run.runId, step: 1, callsBefore: 1, calls: run.authority.step?.calls ?? [] },
+    { keys: { runId: run.runId } },
+  );
   await world.nats.connection.flush();
-  await world.move(run, { policy: { ...run.authority.policy, rules: [{ decision: 'deny', tool: '*say', when: {}, approvers: [], not: null, expiresMs: null }] } });
+  await world.move(run, {
+    policy: { ...run.authority.policy, rules: [{ decision: 'deny', tool: '*say', when: {}, approvers: [], not: null, expiresMs: null }] },
+  });
   const before = world.authorityCalls;
   const results = await world.send(run, { step: 1, calls: [gone, kept] });
   expect(results.map((result) => result.fault?.code ?? result.status)).toEqual(['POLICY_DENIED', 'completed']);
@@ -123,7 +167,11 @@ it('asks nobody for the authority of a run whose steps it hears of', async () =>
   for (let step = 1; step < 4; step++) {
     const call = intend('mcp__echo__say');
     world.store(run, step, [call], step);
-    world.nats.bus.signal(toolGateway.stepStored, { runId: run.runId, step, callsBefore: step, calls: run.authority.step?.calls ?? [] }, { keys: { runId: run.runId } });
+    world.nats.bus.signal(
+      toolGateway.stepStored,
+      { runId: run.runId, step, callsBefore: step, calls: run.authority.step?.calls ?? [] },
+      { keys: { runId: run.runId } },
+    );
     expect(await world.send(run, { step, calls: [call] })).toMatchObject([{ status: 'completed' }]);
   }
   expect(world.authorityCalls).toBe(before);
@@ -133,14 +181,24 @@ it('counts the calls of a run exactly, and those of a minute', async () => {
   const run = await world.run([mcpTool('say')], { policy: { limits: { callsPerRun: 3 } } });
   const calls = [intend('mcp__echo__say'), intend('mcp__echo__say')];
   world.store(run, 0, calls, 2);
-  expect((await world.send(run, { calls })).map((result) => result.fault ?? result.status)).toEqual(['completed', expect.objectContaining({ code: 'CALL_LIMIT', data: { limit: 3 } })]);
+  expect((await world.send(run, { calls })).map((result) => result.fault ?? result.status)).toEqual([
+    'completed',
+    expect.objectContaining({ code: 'CALL_LIMIT', data: { limit: 3 } }),
+  ]);
   const busy = await world.run([mcpTool('say')], { agentId: 'busy', policy: { limits: { callsPerMinute: 2 } } });
   const three = [intend('mcp__echo__say'), intend('mcp__echo__say'), intend('mcp__echo__say')];
-  expect((await world.execute(busy, 0, three)).map((result) => result.fault?.code ?? result.status)).toEqual(['completed', 'completed', 'RATE_LIMITED']);
+  expect((await world.execute(busy, 0, three)).map((result) => result.fault?.code ?? result.status)).toEqual([
+    'completed',
+    'completed',
+    'RATE_LIMITED',
+  ]);
 });
 
 it('has people asked once for all calls of a batch, in call order, and runs the rest', async () => {
-  const run = await world.run([mcpTool('say'), builtinTool('question')], { mode: 'default', policy: { mode: 'default', rules: [{ decision: 'allow', tool: '*say', when: { text: 'fine' } }] } });
+  const run = await world.run([mcpTool('say'), builtinTool('question')], {
+    mode: 'default',
+    policy: { mode: 'default', rules: [{ decision: 'allow', tool: '*say', when: { text: 'fine' } }] },
+  });
   const calls = [
     intend('mcp__echo__say', { text: 'ask me', apiKey: 'hidden' }),
     intend('mcp__echo__say', { text: 'fine' }),
@@ -157,4 +215,3 @@ it('has people asked once for all calls of a batch, in call order, and runs the 
   ]);
   expect(asked?.requests[0]?.argumentsPreview).not.toContain('hidden');
 });
-

@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Responder, silentLog } from '@ambit/bus';
 import {
+  argumentsHash,
   canonicalRecord,
   cataloguePolicyHash,
   fingerprint,
@@ -11,6 +12,10 @@ import {
   type SnapshotTool,
 } from '@ambit/capability';
 import {
+  buckets,
+  leaseKey,
+  type Claim,
+  type Outcome,
   fault,
   journalSubject,
   mcpBroker,
@@ -28,6 +33,7 @@ import {
 import { openDatabase } from '@ambit/db';
 import type { RunningService } from '@ambit/service';
 import { startNats, startPostgres, startService, type TestNats, type TestPostgres } from '@ambit/testing';
+import { Kvm } from '@nats-io/kv';
 import { headers } from '@nats-io/nats-core';
 import { callDigest } from '../src/domain/stored-step.js';
 import { ToolGatewayModule } from '../src/tool-gateway.module.js';
@@ -87,7 +93,7 @@ export function builtinTool(name: string, more: Partial<SnapshotTool> = {}): Sna
   };
 }
 
-interface RunOptions {
+export interface RunOptions {
   readonly policy?: Input<typeof sessionService.putAgent>['policy'];
   readonly skills?: Authority['skills'];
   readonly agentId?: string;
@@ -116,6 +122,7 @@ export class World {
   /** Called after an authority was read and before it is answered. */
   onAuthority: (run: TestRun) => Promise<void> | void = () => undefined;
   readonly responder: Responder;
+  readonly #forgotten = new Set<string>();
   readonly #runs = new Map<string, TestRun>();
 
   private constructor(
@@ -270,6 +277,72 @@ export class World {
   /** How often an operation reached the server. */
   effects(operation: string): number {
     return this.executed.filter((call) => call.operationId === operation).length;
+  }
+
+  /** Resolves when the owner of an operation was told to stop it. */
+  cancelled(operation: string): Promise<void> {
+    return this.until(() => this.cancels.includes(operation) && !this.#forgotten.has(operation));
+  }
+  /** The owner of this operation does not hear that it is to stop. */
+  forget(operation: string): void {
+    this.#forgotten.add(operation);
+  }
+  claimed(run: TestRun, operation: string): Promise<void> {
+    return this.until(async () => (await this.fact(run, operation, 'claim')) !== undefined && this.effects(operation) > 0);
+  }
+  /** The n-th settlement of an operation. */
+  async settlement(operation: string, count = 1): Promise<World['settled'][number]> {
+    const found = (): World['settled'] => this.settled.filter((one) => one.operationId === operation);
+    await this.until(() => found().length >= count);
+    const last = found()[count - 1];
+    if (last === undefined) throw new Error('not settled');
+    return last;
+  }
+  /** Looks again and again, at most ten seconds. */
+  async until(holds: () => boolean | Promise<boolean>): Promise<void> {
+    for (const end = performance.now() + 10_000; ;) {
+      if (await holds()) return;
+      if (performance.now() > end) throw new Error('it did not happen within ten seconds');
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  }
+
+  /** Claims a call as another gateway would, which lives for one lease and is never heard of again; gives its id. */
+  async claimElsewhere(run: TestRun, { step, call }: { step: number; call: IntendedCall }): Promise<string> {
+    const gatewayId = randomUUID();
+    const { authority } = run;
+    const bucket = await new Kvm(this.nats.connection).open(buckets.leases5s.name);
+    await bucket.put(leaseKey.gateway(gatewayId), '{}');
+    const target = run.snapshot.tools.find((tool) => tool.name === call.name)?.target;
+    const claim: Claim = {
+      schemaVersion: 1,
+      operationId: this.operation(run, step, call.callId),
+      runId: run.runId,
+      originRunId: run.originRunId,
+      sessionId: run.sessionId,
+      agentId: run.agentId,
+      projectId: 'default',
+      attempt: 1,
+      step,
+      callId: call.callId,
+      tool: call.name,
+      target: target ?? { kind: 'builtin', id: call.name, version: 1 },
+      argumentsHash: argumentsHash(call.arguments),
+      fingerprint: authority.fingerprint,
+      rule: null,
+      interactionId: null,
+      principal: authority.principal.id,
+      gatewayId,
+      at: new Date().toISOString(),
+    };
+    await this.nats.connection.request(journalSubject.claim(run.originRunId, claim.operationId), JSON.stringify(claim), { timeout: 5_000 });
+    return gatewayId;
+  }
+
+  async writeOutcome(outcome: Outcome): Promise<void> {
+    await this.nats.connection.request(journalSubject.outcome(outcome.originRunId, outcome.operationId), JSON.stringify(outcome), {
+      timeout: 5_000,
+    });
   }
 
   /** A fact of an operation, as it stands in the journal. */

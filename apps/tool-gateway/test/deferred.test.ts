@@ -1,0 +1,108 @@
+import { randomUUID } from 'node:crypto';
+import { argumentsHash } from '@ambit/capability';
+import { Rule, toolGateway, type DeferredCall, type IntendedCall } from '@ambit/contracts';
+import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
+import { intend, mcpTool, World, type RunOptions, type TestRun } from './world.js';
+
+jest.setTimeout(60_000);
+let world: World;
+beforeAll(async () => {
+  world = await World.start();
+  await Promise.all([world.gateway(), world.gateway()]);
+}, 60_000);
+afterAll(() => world.stop());
+
+const ask: RunOptions['policy'] = { mode: 'full_access', rules: [{ decision: 'ask', tool: '*say' }] };
+
+/** A suspended run whose one call waits for a decision. */
+async function waiting(): Promise<{ run: TestRun; call: IntendedCall }> {
+  const run = await world.run([mcpTool('say')], { policy: ask });
+  const call = intend('mcp__echo__say', { text: 'approved' });
+  expect(await world.execute(run, 0, [call])).toMatchObject([{ status: 'waiting' }]);
+  await world.move(run, { status: 'suspended' });
+  return { run, call };
+}
+
+function job(run: TestRun, call: IntendedCall, more: Partial<DeferredCall> = {}): DeferredCall {
+  const target = run.snapshot.tools.find((tool) => tool.name === call.name)?.target ?? null;
+  return {
+    schemaVersion: 1,
+    interactionId: randomUUID(),
+    operationId: world.operation(run, 0, call.callId),
+    runId: run.runId,
+    originRunId: run.originRunId,
+    sessionId: run.sessionId,
+    agentId: run.agentId,
+    fingerprint: run.authority.fingerprint,
+    step: 0,
+    call,
+    argumentsHash: argumentsHash(call.arguments),
+    target,
+    policyVersion: 1,
+    decidedBy: { id: 'user:bob', kind: 'person', issuer: 'local', display: 'Bob' },
+    decidedAt: new Date().toISOString(),
+    ...more,
+  };
+}
+
+async function approve(approved: DeferredCall, id: string = randomUUID()): Promise<void> {
+  await world.nats.bus.enqueue(toolGateway.executeDeferred, approved, { keys: { sessionId: approved.sessionId }, id });
+}
+
+it('executes an approved call once, however often its job is delivered, and settles it', async () => {
+  const { run, call } = await waiting();
+  const approved = job(run, call);
+  // Two messages: each gateway may take one at the same time.
+  await Promise.all([approve(approved), approve(approved), approve(approved)]);
+  for (let count = 1; count <= 3; count++) await world.settlement(approved.operationId, count);
+  expect(world.effects(approved.operationId)).toBe(1);
+  for (const settled of world.settled.filter((one) => one.operationId === approved.operationId))
+    expect(settled).toMatchObject({
+      interactionId: approved.interactionId,
+      result: { status: 'completed', content: [{ text: 'echo {"text":"approved"}' }] },
+    });
+  expect(await world.fact(run, approved.operationId, 'claim')).toMatchObject({ interactionId: approved.interactionId, runId: run.runId });
+  await world.until(
+    async () => (await world.nats.bus.call(toolGateway.getCall, { operationId: approved.operationId })).approvedBy === 'user:bob',
+  );
+});
+
+it('refuses an approval that came too late, and one of a policy, target or arguments that are others now', async () => {
+  const cases: { change: (run: TestRun) => Promise<void>; more: Partial<DeferredCall>; code: string }[] = [
+    { change: async () => undefined, more: { decidedAt: new Date(Date.now() - 121_000).toISOString() }, code: 'APPROVAL_EXPIRED' },
+    { change: (run) => world.move(run, { policyVersion: 2 }), more: {}, code: 'APPROVAL_EXPIRED' },
+    { change: async () => undefined, more: { argumentsHash: 'a'.repeat(64) }, code: 'APPROVAL_EXPIRED' },
+    { change: async () => undefined, more: { target: null }, code: 'APPROVAL_EXPIRED' },
+    { change: (run) => world.move(run, { enabled: false }), more: {}, code: 'AGENT_DISABLED' },
+    {
+      change: (run) => world.move(run, { policy: { ...run.authority.policy, rules: [Rule.parse({ decision: 'deny', tool: '*say' })] } }),
+      more: {},
+      code: 'POLICY_DENIED',
+    },
+    { change: (run) => world.move(run, { status: 'cancelled' }), more: {}, code: 'TURN_ENDED' },
+  ];
+  for (const { change, more, code } of cases) {
+    const { run, call } = await waiting();
+    await change(run);
+    const approved = job(run, call, more);
+    await approve(approved);
+    expect((await world.settlement(approved.operationId)).result).toMatchObject({
+      callId: call.callId,
+      status: 'refused',
+      fault: { code },
+    });
+    expect(world.effects(approved.operationId)).toBe(0);
+    expect(await world.fact(run, approved.operationId, 'claim')).toBeUndefined();
+  }
+}, 30_000);
+
+it('does not execute a job whose operation is not the asking call’s', async () => {
+  const { run, call } = await waiting();
+  const approved = job(run, { ...call, callId: 'another' }, { operationId: world.operation(run, 0, call.callId) });
+  await approve(approved);
+  expect((await world.settlement(approved.operationId)).result).toMatchObject({
+    status: 'refused',
+    fault: { code: 'TOOL_NOT_IN_SNAPSHOT' },
+  });
+  expect(world.effects(approved.operationId)).toBe(0);
+});
