@@ -3,8 +3,24 @@ import type { PrismaClient } from './generated/client.js';
 /** What every view has: transactions and the raw queries that the outbox and audit helpers use. */
 type Common = '$transaction' | '$queryRawUnsafe' | '$executeRawUnsafe' | '$queryRaw' | '$executeRaw';
 
+type SessionTable =
+  | 'project'
+  | 'agent'
+  | 'session'
+  | 'tapeEntry'
+  | 'run'
+  | 'runAttempt'
+  | 'runStep'
+  | 'interaction'
+  | 'receipt'
+  | 'queuedMessage'
+  | 'snapshot'
+  | 'mapping'
+  | 'ownerFence'
+  | 'pool';
+
 // Each owner sees its own tables alone; wanting another's is a compile error, and then a call on the bus.
-export type SessionDb = Pick<PrismaClient, Common | 'sessionOutbox' | 'sessionAudit'>;
+export type SessionDb = Pick<PrismaClient, Common | 'sessionOutbox' | 'sessionAudit' | SessionTable>;
 export type GatewayDb = Pick<
   PrismaClient,
   | Common
