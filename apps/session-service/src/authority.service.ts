@@ -1,0 +1,94 @@
+import { fault, sessionService, type Authority } from '@ambit/contracts';
+import { OutboxRelay } from '@ambit/db';
+import { readSnapshot } from '@ambit/capability';
+import { Inject, Injectable } from '@nestjs/common';
+import { agents } from './agent.repository.js';
+import { tokensOf } from './domain/attempt.js';
+import { hasEnded, remainingMs, type RunRecord } from './domain/run-state.js';
+import { FenceReader } from './fence.service.js';
+import { Journal } from './journal.service.js';
+import { Lru } from './lru.js';
+import { runs } from './run.repository.js';
+import { sessions } from './session.repository.js';
+import { snapshots } from './snapshot.repository.js';
+import { tape } from './tape.repository.js';
+import { Transactions } from './transactions.repository.js';
+
+const TRIES = 40;
+const PAUSE_MS = 25;
+
+/** Says what a run may do now, together with the place in the journal on which its claims are fenced. */
+@Injectable()
+export class AuthorityService {
+  readonly #skills = new Lru<Authority['skills']>(500);
+
+  constructor(
+    private readonly transactions: Transactions,
+    private readonly journal: Journal,
+    private readonly fences: FenceReader,
+    @Inject(OutboxRelay) private readonly outbox: OutboxRelay,
+  ) {}
+
+  /**
+   * The run is read first and its state in the journal last: where both have one version, everything read between is at least as new as that state,
+   * and whatever narrows the run afterwards moves it.
+   */
+  async of(runId: string): Promise<Authority> {
+    for (let attempt = 1; ; attempt++) {
+      const run = await runs.find(this.transactions.read, runId);
+      if (run === undefined) throw fault(sessionService.getAuthority, 'TOOL_NOT_IN_SNAPSHOT');
+      const authority = await this.#read(run);
+      const state = await this.journal.state(runId);
+      if (state?.version === run.stateVersion) return { ...authority, stateSequence: state.sequence };
+      if (attempt === TRIES) throw new Error(`the journal has state ${state?.version ?? 'none'} of run ${runId}, and its row ${run.stateVersion}`);
+      // Committed and not published yet, or moved while it was read.
+      this.outbox.wake();
+      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+    }
+  }
+
+  async #read(run: RunRecord): Promise<Omit<Authority, 'stateSequence'>> {
+    const db = this.transactions.read;
+    const [agent, session, attempts, mapping, newest] = await Promise.all([
+      agents.find(db, run.agentId),
+      sessions.find(db, run.sessionId),
+      runs.attempts(db, run.id),
+      snapshots.mapping(db, run.sessionId, run.fingerprint),
+      tape.newestStep(db, run.originRunId),
+    ]);
+    if (agent === undefined || session === undefined || mapping === undefined) throw fault(sessionService.getAuthority, 'TOOL_NOT_IN_SNAPSHOT');
+    const fences = await this.fences.of(Object.keys(mapping.owners));
+    const above = await sessions.ancestors(db, session);
+    const ancestors = await Promise.all(
+      above.map(async ({ agentId, mode }) => {
+        const ancestor = await agents.find(db, agentId);
+        if (ancestor === undefined) throw fault(sessionService.getAuthority, 'TOOL_NOT_IN_SNAPSHOT');
+        return { agentId, enabled: ancestor.enabled, mode, policy: ancestor.policy };
+      }),
+    );
+    const { id: runId, originRunId, sessionId, agentId, projectId, kind, status, stateVersion, fingerprint, pool, principal } = run;
+    return {
+      runId, originRunId, sessionId, agentId, projectId, kind, status, stateVersion, fingerprint, pool, principal,
+      tokens: tokensOf(run, attempts),
+      workerId: attempts.at(-1)?.workerId ?? null,
+      mode: session.mode,
+      enabled: agent.enabled,
+      policy: agent.policy,
+      policyVersion: agent.policyVersion,
+      ancestors,
+      revokedOwners: Object.entries(mapping.owners).flatMap(([owner, fence]) => ((fences.get(owner) ?? 0) > fence ? [owner] : [])),
+      skills: await this.#skillsOf(run),
+      step: newest === undefined ? null : { step: newest.step, callsBefore: newest.callsBefore, calls: [...newest.calls] },
+      remainingMs: hasEnded(run) ? 0 : remainingMs(run, new Date()),
+    };
+  }
+
+  async #skillsOf({ agentId, fingerprint }: RunRecord): Promise<Authority['skills']> {
+    const kept = this.#skills.get(fingerprint);
+    if (kept !== undefined) return kept;
+    const row = await snapshots.find(this.transactions.read, fingerprint);
+    const skills = row === undefined ? [] : readSnapshot(row.text, fingerprint).skills.map(({ name, digest }) => ({ name: name.slice(0, 64), agentId, digest }));
+    this.#skills.set(fingerprint, skills);
+    return skills;
+  }
+}

@@ -1,0 +1,143 @@
+import { worldKey, type BuiltinRegistration, type CompositionInput, type CompositionVersions, type EffectiveSkill, type PluginState, type ServerCatalogue, type Source, type Subject, type Switches, type WorkerToolset } from '@ambit/capability';
+import { type Agent, type mcpBroker, type Output, type pluginRegistry, type Principal, type Session, type ServerHead, type skillStore, type ToolDefinition, type toolGateway } from '@ambit/contracts';
+
+export type Tools = Output<typeof toolGateway.listTools>;
+export type Heads = Output<typeof mcpBroker.catalogueHeads>;
+export type Skills = Output<typeof skillStore.effectiveSkills>;
+export type Slots = Output<typeof pluginRegistry.pluginSlots>;
+
+/** What one owner answered, or why it did not. */
+export type Answered<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly detail: string };
+
+/** For whom a run is composed. A session is absent where only the agent is asked about. */
+export interface Whose {
+  readonly agent: Agent;
+  /** The agents of the sessions above, nearest first. */
+  readonly ancestors: readonly Agent[];
+  readonly session: Pick<Session, 'kind' | 'skills'> | null;
+  readonly subject: Subject | null;
+  readonly activeSkills: readonly string[];
+}
+
+/** The versions that decide whether the world is the one that was composed before. */
+export interface Seen {
+  readonly tools: Answered<Tools>;
+  readonly heads: Answered<Heads>;
+  readonly skills: Answered<Skills>;
+  readonly slots: Answered<Slots>;
+  readonly knownAgents: readonly { readonly id: string; readonly version: number }[];
+}
+
+const sessionOf = ({ session, activeSkills }: Whose): CompositionInput['session'] => ({
+  kind: session?.kind ?? 'regular',
+  selectedSkills: session?.skills ?? null,
+  activeSkills: [...activeSkills],
+});
+
+const frame = (whose: Whose, switches: Switches) => ({
+  agent: { id: whose.agent.id, kind: whose.agent.kind },
+  project: { id: whose.agent.projectId },
+  model: { name: whose.agent.model, vision: false },
+  switches,
+  session: sessionOf(whose),
+});
+
+/** What identifies a world: every version that was consulted. */
+export function versionsOf(whose: Whose, seen: Seen, switches: Switches): CompositionVersions {
+  const { tools, heads, skills, slots } = seen;
+  const answers = { 'tool-gateway.builtin.tools': tools, 'mcp-broker.user.servers': heads, 'skill-store.user.skills': skills, 'plugin-registry.user.plugins': slots };
+  const epochs: Record<string, number> = {};
+  const failed: string[] = [];
+  for (const [name, answer] of Object.entries(answers)) {
+    if (answer.ok) epochs[name] = answer.value.epoch;
+    else failed.push(name);
+  }
+  // Other agents shape a catalogue through subagents alone; each one's version stands by its own name.
+  for (const { id, version } of seen.knownAgents) epochs[`session-service.${id}.agent`] = version;
+  return {
+    ...frame(whose, switches),
+    policies: [whose.agent, ...whose.ancestors].map(({ id, version }) => ({ agentId: id, version })),
+    epochs,
+    agentsVersion: seen.knownAgents.length,
+    failed,
+  };
+}
+
+export const keyOfWorld = (versions: CompositionVersions): string => worldKey(versions);
+
+/** The inputs of the composition, read off what each owner answered. */
+export function compositionOf(whose: Whose, seen: Seen, rest: { readonly switches: Switches; readonly catalogues: ReadonlyMap<string, readonly ToolDefinition[]> }): CompositionInput {
+  return {
+    ...frame(whose, rest.switches),
+    policies: [whose.agent.policy, ...whose.ancestors.map(({ policy }) => policy)],
+    subject: whose.subject,
+    builtins: source(seen.tools, ({ tools }) => tools.map(builtinOf)),
+    toolsets: source(seen.tools, ({ toolsets }) => toolsets.filter(({ live }) => live).map(toolsetOf)),
+    servers: source(seen.heads, ({ servers }) => servers.map((head) => serverOf(head, rest.catalogues.get(head.serverId)))),
+    skills: source(seen.skills, ({ skills }) => skills.map(skillOf)),
+    plugins: source(seen.slots, ({ plugins }) => plugins.map(({ id, version, state }): PluginState => ({ id, version, state }))),
+    knownAgents: seen.knownAgents.map(({ id }) => id),
+  };
+}
+
+function source<A, T>(answer: Answered<A>, items: (value: A) => T[]): Source<T> {
+  return answer.ok ? { state: 'ok', items: items(answer.value) } : { state: 'failed', detail: answer.detail };
+}
+
+type Registration = Tools['tools'][number];
+
+/** Absent, not undefined: a filter that demands nothing is not there. */
+const filtersOf = ({ platforms, scopes, permissions }: Registration) => ({
+  ...(platforms === undefined ? {} : { platforms }),
+  ...(scopes === undefined ? {} : { scopes }),
+  ...(permissions === undefined ? {} : { permissions }),
+});
+
+function builtinOf(registration: Registration): BuiltinRegistration {
+  const { name, version, exposure, description, inputSchema, outputSchema, effect, access, parallel } = registration;
+  return { name, version, exposure, description, inputSchema, ...(outputSchema === undefined ? {} : { outputSchema }), effect, access, parallel, ...filtersOf(registration) };
+}
+
+function toolsetOf({ agentId, digest, tools }: Tools['toolsets'][number], index: number): WorkerToolset {
+  return {
+    agentId,
+    toolsetDigest: digest,
+    // The gateway lists them from the oldest to the newest.
+    epoch: index + 1,
+    tools: tools.map((tool) => {
+      const { name, description, inputSchema, outputSchema, effect, access, parallel } = tool;
+      const definition: ToolDefinition = { name, description, inputSchema, ...(outputSchema === undefined ? {} : { outputSchema }) };
+      return { definition, effect, access, parallel, ...filtersOf(tool) };
+    }),
+  };
+}
+
+/** A server that is away keeps offering its last good list: whether it can be reached is found out by calling it. */
+function serverOf(head: ServerHead, tools: readonly ToolDefinition[] | undefined): ServerCatalogue {
+  const { serverId, slug, owner, configGeneration, bindingHash, catalogHash, enabled } = head;
+  const state = head.state === 'needs-auth' ? 'needs-auth' : head.state === 'failed' || head.state === 'degraded' ? 'degraded' : head.stale ? 'stale' : 'ready';
+  const readOnly = new Set(head.readOnly);
+  return {
+    serverId, slug, owner, configGeneration, bindingHash, catalogHash, state,
+    enabled: enabled && head.state !== 'disabled',
+    tools: (tools ?? []).map((definition) => ({ definition, readOnly: readOnly.has(definition.name) })),
+    prompts: [],
+    toolPolicy: null,
+  };
+}
+
+function skillOf({ name, origin, owner, digest, description, platforms }: Skills['skills'][number]): EffectiveSkill {
+  return { name, origin, owner, digest, description, enabled: true, ...(platforms === null ? {} : { platforms }) };
+}
+
+/** Adapters through which programs speak: nothing that demands a place or a platform is for them. */
+const WITHOUT_PLACE: ReadonlySet<string> = new Set(['http', 'mcp', 'schedule']);
+
+/** What the filters may read of a message and its sender. */
+export function subjectOf(message: { readonly adapter: string; readonly scene: 'private' | 'group' | 'channel'; readonly sceneId: string; readonly principal: Principal; readonly roles: readonly string[] }): Subject | null {
+  const { adapter, scene, sceneId, principal, roles } = message;
+  if (WITHOUT_PLACE.has(adapter)) return null;
+  // An application's id never passes for a person's.
+  const userId = principal.kind === 'person' ? principal.id.replace(/^user:/, '') : principal.id;
+  return { adapter, scene, sceneId, userId, roles: [...roles], platformPermits: [] };
+}

@@ -1,0 +1,63 @@
+import { readSnapshot } from '@ambit/capability';
+import type { Call } from '@ambit/bus';
+import { fault, platformFault, sessionService, type Explanation, type Parsed } from '@ambit/contracts';
+import { Injectable } from '@nestjs/common';
+import { agents } from './agent.repository.js';
+import { explainCapability, type Question } from './domain/explain.js';
+import type { Whose } from './domain/world.js';
+import { FenceReader } from './fence.service.js';
+import { Ingress } from './ingress.service.js';
+import { sessions, type SessionRecord } from './session.repository.js';
+import { snapshots } from './snapshot.repository.js';
+import { Transactions } from './transactions.repository.js';
+import { WhoseReader } from './whose.service.js';
+
+type Asked = Parsed<typeof sessionService.explain>;
+
+@Injectable()
+export class ExplainService {
+  constructor(
+    private readonly transactions: Transactions,
+    private readonly ingress: Ingress,
+    private readonly whose: WhoseReader,
+    private readonly fences: FenceReader,
+  ) {}
+
+  /** Composes anew, so that the reasons are those of the world as it is; what the session was given stands beside them. */
+  async explain(asked: Asked, call: Call): Promise<Explanation> {
+    const session = asked.sessionId === undefined ? undefined : await sessions.find(this.transactions.read, asked.sessionId);
+    if (asked.sessionId !== undefined && session === undefined) throw fault(sessionService.explain, 'SESSION_UNKNOWN');
+    const whose = await this.#whose(asked, session);
+    const { composition, seen } = await this.ingress.explain(whose, call);
+    const { agent, ancestors } = whose;
+    return explainCapability({
+      kind: asked.kind,
+      name: asked.name,
+      agent,
+      ancestors,
+      composition,
+      servers: seen.heads.ok ? seen.heads.value.servers : [],
+      session: session === undefined ? null : { id: session.id, mode: session.mode, ...(await this.#given(session)) },
+    });
+  }
+
+  async #whose({ agentId, principal }: Asked, session: SessionRecord | undefined): Promise<Whose> {
+    const id = session?.agentId ?? agentId;
+    if (id === undefined) throw platformFault('INVALID_INPUT', { issues: [{ path: 'agentId', message: 'name a session or an agent' }] });
+    const agent = await agents.find(this.transactions.read, id);
+    if (agent === undefined) throw fault(sessionService.explain, 'AGENT_UNKNOWN');
+    if (session === undefined) return { agent, ancestors: [], session: null, subject: null, activeSkills: [] };
+    return this.whose.ofMessage(agent, session, { principal: principal ?? session.principal, roles: [] });
+  }
+
+  async #given(session: SessionRecord): Promise<Pick<NonNullable<Question['session']>, 'given' | 'revoked'>> {
+    const mapping = await snapshots.newestMapping(this.transactions.read, session.id);
+    const row = mapping === undefined ? undefined : await snapshots.find(this.transactions.read, mapping.fingerprint);
+    if (mapping === undefined || row === undefined) return { given: null, revoked: [] };
+    const fences = await this.fences.of(Object.keys(mapping.owners));
+    return {
+      given: { fingerprint: mapping.fingerprint, record: readSnapshot(row.text, mapping.fingerprint) },
+      revoked: Object.entries(mapping.owners).flatMap(([owner, fence]) => ((fences.get(owner) ?? 0) > fence ? [owner] : [])),
+    };
+  }
+}

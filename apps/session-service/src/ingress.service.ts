@@ -1,0 +1,132 @@
+import { Bus, type Call } from '@ambit/bus';
+import { cacheKey, canonicalRecord, compose, ownersOf, sha256Hex, type Composition, type SubjectField, type Switches } from '@ambit/capability';
+import { Fault, mcpBroker, pluginRegistry, skillStore, toolGateway, type Agent } from '@ambit/contracts';
+import { CONFIG, LOG, type Logger } from '@ambit/service';
+import { Inject, Injectable } from '@nestjs/common';
+import { agents } from './agent.repository.js';
+import { Catalogues } from './catalogues.service.js';
+import type { SessionServiceConfig } from './config.js';
+import { compositionOf, keyOfWorld, versionsOf, type Answered, type Seen, type Whose } from './domain/world.js';
+import { FenceReader, fencesOf } from './fence.service.js';
+import { Lru } from './lru.js';
+import { Transactions } from './transactions.repository.js';
+
+/** A composed world, by its fingerprint. The text is there only where it was composed just now. */
+export interface Projection {
+  readonly fingerprint: string;
+  readonly agentId: string;
+  readonly owners: readonly string[];
+  readonly tools: number;
+  readonly skills: number;
+}
+export interface Prepared {
+  readonly projection: Projection;
+  readonly text: string | null;
+  /** The fence of each owner, as it stood before anything was asked. */
+  readonly fences: Readonly<Record<string, number>>;
+  /** Under what it is to be remembered, once it is stored. */
+  readonly memo: { readonly world: string; readonly key: string; readonly consulted: readonly SubjectField[] } | null;
+}
+
+const KEPT = 2_000;
+const ASK_MS = 3_000;
+const TRIES = 3;
+
+/** Gathers what an agent's run may read from its owners, and composes it, unless the same world was composed before. */
+@Injectable()
+export class Ingress {
+  /** By world: which fields of the subject its filters read. */
+  readonly #consulted = new Lru<readonly SubjectField[]>(KEPT);
+  /** By world and those fields: what was composed. */
+  readonly #projections = new Lru<Projection>(KEPT);
+  readonly #switches: Switches;
+  /** Compositions made by this process; a request on an unchanged world adds none. */
+  compositions = 0;
+
+  constructor(
+    private readonly bus: Bus,
+    private readonly catalogues: Catalogues,
+    private readonly fences: FenceReader,
+    private readonly transactions: Transactions,
+    @Inject(CONFIG) config: SessionServiceConfig,
+    @Inject(LOG) private readonly log: Logger,
+  ) {
+    this.#switches = { skills: true, mcp: true, mcpSkills: config.FEATURE_MCP_SKILLS === '1' };
+  }
+
+  async prepare(whose: Whose, within?: Call): Promise<Prepared> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#prepare(whose, within);
+      } catch (error) {
+        // A list changed between its head and its page: the heads say which it is now.
+        if (attempt === TRIES || !(error instanceof Fault) || error.code !== 'CATALOGUE_MOVED') throw error;
+      }
+    }
+  }
+
+  /** Answers from memory from now on. Only what is stored may be remembered: a fingerprint alone can be read by nobody. */
+  remember({ projection, memo }: Prepared): void {
+    if (memo === null) return;
+    this.#consulted.set(memo.world, memo.consulted);
+    this.#projections.set(memo.key, projection);
+  }
+
+  /** Composes anew with every server's tools, allowed or not, for whoever wants to know the reasons. */
+  async explain(whose: Whose, within?: Call): Promise<{ readonly composition: Composition; readonly seen: Seen }> {
+    const seen = await this.#see(whose, within);
+    const heads = seen.heads.ok ? seen.heads.value.servers : [];
+    const catalogues = await this.catalogues.of(heads, { policies: 'all', ...(within === undefined ? {} : { within }) });
+    return { composition: compose(compositionOf(whose, seen, { switches: this.#switches, catalogues })), seen };
+  }
+
+  async #prepare(whose: Whose, within: Call | undefined): Promise<Prepared> {
+    const fences = await this.fences.all();
+    const seen = await this.#see(whose, within);
+    const versions = versionsOf(whose, seen, this.#switches);
+    const world = keyOfWorld(versions);
+    const consulted = this.#consulted.get(world);
+    if (consulted !== undefined) {
+      const projection = this.#projections.get(cacheKey(versions, whose.subject, consulted));
+      if (projection !== undefined) return { projection, text: null, fences: fencesOf(projection.owners, fences), memo: null };
+    }
+    const heads = seen.heads.ok ? seen.heads.value.servers : [];
+    const policies = [whose.agent, ...whose.ancestors].map(({ policy }) => policy);
+    const catalogues = await this.catalogues.of(heads, { policies, ...(within === undefined ? {} : { within }) });
+    this.compositions++;
+    const composition = compose(compositionOf(whose, seen, { switches: this.#switches, catalogues }));
+    const text = canonicalRecord(composition.record);
+    const { tools, skills } = composition.record;
+    const projection = { fingerprint: sha256Hex(text), agentId: whose.agent.id, owners: ownersOf(composition.record), tools: tools.length, skills: skills.length };
+    const memo = { world, key: cacheKey(versions, whose.subject, composition.consulted), consulted: composition.consulted };
+    return { projection, text, fences: fencesOf(projection.owners, fences), memo };
+  }
+
+  async #see({ agent, ancestors }: Whose, within: Call | undefined): Promise<Seen> {
+    const sending = { ...(within === undefined ? {} : { within }), timeoutMs: ASK_MS };
+    const { projectId, id: agentId, policy } = agent;
+    const [tools, heads, skills, slots, knownAgents] = await Promise.all([
+      this.#ask('tools', this.bus.call(toolGateway.listTools, { purpose: 'ingress', agentId }, sending)),
+      this.#ask('servers', this.bus.call(mcpBroker.catalogueHeads, { projectId }, sending)),
+      this.#ask('skills', this.bus.call(skillStore.effectiveSkills, { agentId, plugins: policy.plugins }, sending)),
+      this.#ask('plugins', this.bus.call(pluginRegistry.pluginSlots, { projectId }, sending)),
+      this.#known([agent, ...ancestors]),
+    ]);
+    return { tools, heads, skills, slots, knownAgents };
+  }
+
+  /** Which other agents there are matters only where a policy names subagents. */
+  async #known(chain: readonly Agent[]): Promise<Seen['knownAgents']> {
+    return chain.some(({ policy }) => Object.keys(policy.subagents).length > 0) ? agents.enabled(this.transactions.read) : [];
+  }
+
+  /** A source that fails takes nothing from the others; what is missing because of it says so. */
+  async #ask<T>(source: string, asked: Promise<T>): Promise<Answered<T>> {
+    try {
+      return { ok: true, value: await asked };
+    } catch (error) {
+      this.log.warn({ error, source }, 'a source of the catalogue did not answer; composing without it');
+      return { ok: false, detail: error instanceof Fault ? error.message : 'the source did not answer' };
+    }
+  }
+}

@@ -1,0 +1,75 @@
+import type { Agent, Principal } from '@ambit/contracts';
+import { Injectable } from '@nestjs/common';
+import { runJob } from './domain/facts.js';
+import type { RunRecord } from './domain/run-state.js';
+import { uuidV7 } from './ids.js';
+import type { Prepared } from './ingress.service.js';
+import { runs } from './run.repository.js';
+import type { SessionRecord } from './session.repository.js';
+import { Snapshots } from './snapshot.service.js';
+import type { Unit } from './transactions.repository.js';
+
+export interface Launch {
+  readonly agent: Agent;
+  readonly session: SessionRecord;
+  readonly prepared: Prepared;
+  readonly principal: Principal;
+  readonly roles: readonly string[];
+  readonly replyTo: string | null;
+  readonly traceparent?: string | undefined;
+  /** The suspended run that this one goes on with, and the id that it therefore has. */
+  readonly resumes?: { readonly run: RunRecord; readonly id: string };
+}
+
+/** The pool whose workers can take a session's runs. */
+export const poolOf = (session: Pick<SessionRecord, 'workspaceId'>): string => session.workspaceId ?? 'shared';
+
+/** What the job of a run carries of its agent and session, as they are when it is offered. */
+export const jobOf = (agent: Agent, session: Pick<SessionRecord, 'workspaceId'>) => ({
+  model: agent.model,
+  instructions: agent.instructions,
+  limits: agent.policy.limits,
+  workspaceId: session.workspaceId,
+});
+
+/** Makes a run in a locked session: the row, its first state, its mapping and its job, in the caller's transaction. */
+@Injectable()
+export class Launcher {
+  constructor(private readonly snapshots: Snapshots) {}
+
+  /** The run; undefined where the suspended run is gone on with already. */
+  async launch(unit: Unit, { agent, session, prepared, principal, roles, replyTo, traceparent, resumes }: Launch): Promise<RunRecord | undefined> {
+    const id = resumes?.id ?? uuidV7(unit.now.getTime());
+    const { fingerprint } = prepared.projection;
+    const run: RunRecord = {
+      id,
+      originRunId: resumes?.run.originRunId ?? id,
+      sessionId: session.id,
+      agentId: agent.id,
+      projectId: session.projectId,
+      kind: 'worker',
+      status: 'queued',
+      attempt: 0,
+      fingerprint,
+      fingerprints: [fingerprint],
+      pool: poolOf(session),
+      principal,
+      roles,
+      replyTo,
+      resumes: resumes?.run.id ?? null,
+      fault: null,
+      stateVersion: 1,
+      agentVersion: agent.version,
+      policyVersion: agent.policyVersion,
+      jobVersion: 1,
+      uncounted: 0,
+      createdAt: unit.now.toISOString(),
+      startedAt: null,
+      endedAt: null,
+    };
+    if (!(await runs.create(unit, run))) return undefined;
+    await this.snapshots.give(unit, session.id, prepared);
+    unit.tell(runJob(run, jobOf(agent, session), traceparent));
+    return run;
+  }
+}

@@ -1,0 +1,47 @@
+import type { Call } from '@ambit/bus';
+import { fault, sessionService, type Output, type Parsed } from '@ambit/contracts';
+import { Injectable } from '@nestjs/common';
+import { agents, withFreshAgent } from './agent.repository.js';
+import { runs } from './run.repository.js';
+import { Snapshots } from './snapshot.service.js';
+import { Transactions } from './transactions.repository.js';
+import { WhoseReader } from './whose.service.js';
+import { guarded } from './worker-guard.js';
+
+type Refresh = Parsed<typeof sessionService.refreshRun>;
+
+/** Fingerprints that one run may be given. */
+const FINGERPRINTS_MAX = 64;
+
+/** Gives a running run the world as it is now: the only change of what it sees. */
+@Injectable()
+export class RefreshService {
+  constructor(
+    private readonly transactions: Transactions,
+    private readonly snapshots: Snapshots,
+    private readonly whose: WhoseReader,
+  ) {}
+
+  async refresh(ref: Refresh, call: Call<typeof sessionService.refreshRun>): Promise<Output<typeof sessionService.refreshRun>> {
+    return withFreshAgent(() => this.#refresh(ref, call));
+  }
+
+  async #refresh(ref: Refresh, call: Call<typeof sessionService.refreshRun>): Promise<Output<typeof sessionService.refreshRun>> {
+    const from = { contract: sessionService.refreshRun, agentId: call.keys.agentId, ref };
+    await guarded(this.transactions.read, from);
+    const whose = await this.whose.ofRun(ref.runId);
+    if (whose === undefined) throw fault(sessionService.refreshRun, 'TOOL_NOT_IN_SNAPSHOT');
+    const prepared = await this.snapshots.prepare(whose);
+    const { fingerprint } = prepared.projection;
+    await this.transactions.runFlushed(async (unit) => {
+      await agents.hold(unit.sql, whose.agent);
+      const { run } = await guarded(unit.sql, from, { lock: true });
+      await this.snapshots.give(unit, run.sessionId, prepared);
+      // The job's stays first; of the others the newest are kept.
+      const [first = fingerprint, ...later] = run.fingerprints.filter((known, index) => index === 0 || known !== fingerprint);
+      const fingerprints = first === fingerprint ? [first, ...later] : [first, ...later.slice(-(FINGERPRINTS_MAX - 2)), fingerprint];
+      await runs.move(unit, { ...run, fingerprints }, { fingerprint, reason: 'refreshed' });
+    });
+    return { fingerprint };
+  }
+}

@@ -1,0 +1,168 @@
+import { FaultBodySchema, Principal, RunStatus, type Run } from '@ambit/contracts';
+import type { Place } from './domain/cursor.js';
+import { runChanged, runStateFact } from './domain/facts.js';
+import { moved, type Attempt, type Move, type RunRecord } from './domain/run-state.js';
+import { newestFirst, olderThan } from './session.repository.js';
+import type { Reader, Unit } from './transactions.repository.js';
+
+type RunRow = NonNullable<Awaited<ReturnType<Reader['run']['findUnique']>>>;
+type AttemptRow = NonNullable<Awaited<ReturnType<Reader['runAttempt']['findFirst']>>>;
+
+function runOf(row: RunRow): RunRecord {
+  const { kind, status, principal, fault, createdAt, startedAt, endedAt, requeueAt: _requeueAt, ...rest } = row;
+  return {
+    ...rest,
+    kind: kind === 'edge' ? 'edge' : 'worker',
+    status: RunStatus.parse(status),
+    principal: Principal.parse(principal),
+    fault: fault === null ? null : FaultBodySchema.parse(fault),
+    createdAt: createdAt.toISOString(),
+    startedAt: startedAt?.toISOString() ?? null,
+    endedAt: endedAt?.toISOString() ?? null,
+  };
+}
+
+function attemptOf({ number, tokenHash, workerId, openedAt, closedAt }: AttemptRow): Attempt {
+  return { number, tokenHash, workerId, openedAt: openedAt.toISOString(), closedAt: closedAt?.toISOString() ?? null };
+}
+
+/** What leaves the service of a run. */
+export function publicRun(run: RunRecord): Run {
+  const { id, originRunId, sessionId, agentId, projectId, kind, status, attempt, fingerprint, pool, principal, resumes, fault, createdAt, startedAt, endedAt } = run;
+  return { id, originRunId, sessionId, agentId, projectId, kind, status, attempt, fingerprint, pool, principal, resumes, fault, createdAt, startedAt, endedAt };
+}
+
+const OPEN = { endedAt: null } as const;
+
+export interface RunFilter {
+  readonly sessionId?: string | undefined;
+  readonly agentId?: string | undefined;
+  readonly projectId?: string | undefined;
+  readonly status?: RunStatus | undefined;
+  readonly before?: Place | undefined;
+  readonly limit: number;
+}
+
+export const runs = {
+  async find(db: Reader, id: string): Promise<RunRecord | undefined> {
+    const row = await db.run.findUnique({ where: { id } });
+    return row === null ? undefined : runOf(row);
+  },
+
+  async list(db: Reader, { sessionId, agentId, projectId, status, before, limit }: RunFilter): Promise<RunRecord[]> {
+    const where = {
+      ...(sessionId === undefined ? {} : { sessionId }),
+      ...(agentId === undefined ? {} : { agentId }),
+      ...(projectId === undefined ? {} : { projectId }),
+      ...(status === undefined ? {} : { status }),
+      ...olderThan(before),
+    };
+    return (await db.run.findMany({ where, orderBy: newestFirst, take: limit })).map(runOf);
+  },
+
+  /** The run that a session works on or waits with; a session has one at most. */
+  async openOf(db: Reader, sessionId: string): Promise<RunRecord | undefined> {
+    const row = await db.run.findFirst({ where: { sessionId, ...OPEN }, orderBy: newestFirst });
+    return row === null ? undefined : runOf(row);
+  },
+
+  async openIds(db: Reader, where: { readonly agentId: string } | { readonly sessionIds: readonly string[] }): Promise<string[]> {
+    const filter = 'agentId' in where ? { agentId: where.agentId } : { sessionId: { in: [...where.sessionIds] } };
+    return (await db.run.findMany({ where: { ...filter, ...OPEN }, select: { id: true } })).map(({ id }) => id);
+  },
+
+  /** Open runs whose mapping names an owner. */
+  async openOfOwner(db: Reader, owner: string): Promise<string[]> {
+    const rows = await db.$queryRaw<{ id: string }[]>`
+      SELECT r."id" FROM "session_service"."run" r JOIN "session_service"."mapping" m ON m."session_id" = r."session_id" AND m."fingerprint" = r."fingerprint"
+      WHERE r."ended_at" IS NULL AND jsonb_exists(m."owners", ${owner})`;
+    return rows.map(({ id }) => id);
+  },
+
+  async resumeOf(db: Reader, id: string): Promise<string | undefined> {
+    return (await db.run.findUnique({ where: { resumes: id }, select: { id: true } }))?.id;
+  },
+
+  /** Creates the run and tells its first state; false where it exists, which only a resume run can. */
+  async create(unit: Unit, run: RunRecord): Promise<boolean> {
+    const { principal, fault, fingerprints, roles, createdAt, startedAt: _startedAt, endedAt: _endedAt, ...rest } = run;
+    const data = { ...rest, principal, fingerprints: [...fingerprints], roles: [...roles], createdAt: new Date(createdAt), ...(fault === null ? {} : { fault: asJson(fault) }) };
+    if ((await unit.sql.run.createMany({ data: [data], skipDuplicates: true })).count === 0) return false;
+    unit.tell(runStateFact(run, unit.now), runChanged(run, unit.now));
+    return true;
+  },
+
+  /** Moves the authority of a run that the caller has locked: the row, its next state fact, and the event where the status changed. */
+  async move(unit: Unit, run: RunRecord, { reason, requeueAt, ...move }: Move & { readonly reason?: string; readonly requeueAt?: Date }): Promise<RunRecord> {
+    const next = moved(run, move, unit.now);
+    await runs.store(unit, next, requeueAt ?? null);
+    unit.tell(runStateFact(next, unit.now, reason));
+    if (next.status !== run.status || next.attempt !== run.attempt || next.fingerprint !== run.fingerprint) unit.tell(runChanged(next, unit.now));
+    return next;
+  },
+
+  /** Writes what changes in a run's life without moving its authority. */
+  async store(unit: Unit, run: RunRecord, requeueAt: Date | null = null): Promise<void> {
+    const { id, status, attempt, stateVersion, fingerprint, fault, jobVersion, uncounted, startedAt, endedAt } = run;
+    await unit.sql.run.update({
+      where: { id },
+      data: {
+        status, attempt, stateVersion, fingerprint, jobVersion, uncounted, requeueAt,
+        fingerprints: [...run.fingerprints],
+        startedAt: startedAt === null ? null : new Date(startedAt),
+        endedAt: endedAt === null ? null : new Date(endedAt),
+        ...(fault === null ? {} : { fault: asJson(fault) }),
+      },
+    });
+  },
+
+  /** Locks the session, then the run, and reads it as it is then. */
+  async lock(db: Reader, id: string): Promise<RunRecord | undefined> {
+    await db.$queryRaw`SELECT 1 FROM "session_service"."session" WHERE "id" = (SELECT "session_id" FROM "session_service"."run" WHERE "id" = ${id}::uuid) FOR UPDATE`;
+    await db.$queryRaw`SELECT 1 FROM "session_service"."run" WHERE "id" = ${id}::uuid FOR UPDATE`;
+    return runs.find(db, id);
+  },
+
+  async attempts(db: Reader, runId: string): Promise<Attempt[]> {
+    const rows = await db.runAttempt.findMany({ where: { runId }, orderBy: { number: 'desc' }, take: 16 });
+    return rows.map(attemptOf).toReversed();
+  },
+
+  async openAttempt(unit: Unit, runId: string, attempt: Pick<Attempt, 'number' | 'tokenHash' | 'workerId'>): Promise<void> {
+    await runs.closeAttempts(unit, runId);
+    await unit.sql.runAttempt.create({ data: { ...attempt, runId, openedAt: unit.now } });
+  },
+
+  async closeAttempts(unit: Unit, runId: string): Promise<void> {
+    await unit.sql.runAttempt.updateMany({ where: { runId, closedAt: null }, data: { closedAt: unit.now } });
+  },
+
+  /** Running runs whose newest attempt was opened before a time and is open still, oldest first. */
+  async working(db: Reader, openedBefore: Date): Promise<{ id: string; attempt: number }[]> {
+    return db.$queryRaw<{ id: string; attempt: number }[]>`
+      SELECT r."id", r."attempt" FROM "session_service"."run" r JOIN "session_service"."run_attempt" a ON a."run_id" = r."id" AND a."number" = r."attempt"
+      WHERE r."status" = 'running' AND r."ended_at" IS NULL AND a."closed_at" IS NULL AND a."opened_at" < ${openedBefore} ORDER BY a."opened_at" LIMIT 5000`;
+  },
+
+  /** Running runs whose newest attempt was closed before a time, and whose job should have come again by then. */
+  async forsaken(db: Reader, closedBefore: Date): Promise<string[]> {
+    const rows = await db.$queryRaw<{ id: string }[]>`
+      SELECT r."id" FROM "session_service"."run" r JOIN "session_service"."run_attempt" a ON a."run_id" = r."id" AND a."number" = r."attempt"
+      WHERE r."status" = 'running' AND r."ended_at" IS NULL AND a."closed_at" < ${closedBefore} LIMIT 100`;
+    return rows.map(({ id }) => id);
+  },
+
+  async toRequeue(db: Reader, now: Date): Promise<string[]> {
+    return (await db.run.findMany({ where: { requeueAt: { lte: now }, status: 'queued' }, select: { id: true }, take: 100 })).map(({ id }) => id);
+  },
+
+  /** Suspended runs that nothing waits for any more, and that no run goes on with yet. */
+  async toResume(db: Reader): Promise<string[]> {
+    const rows = await db.$queryRaw<{ id: string }[]>`
+      SELECT r."id" FROM "session_service"."run" r WHERE r."status" = 'suspended' AND r."ended_at" IS NULL
+        AND NOT EXISTS (SELECT 1 FROM "session_service"."interaction" i WHERE i."run_id" = r."id" AND i."settled_at" IS NULL) LIMIT 100`;
+    return rows.map(({ id }) => id);
+  },
+};
+
+const asJson = (value: { readonly code: string; readonly message: string; readonly data?: unknown }): object => JSON.parse(JSON.stringify(value));

@@ -1,0 +1,46 @@
+import { Module } from '@nestjs/common';
+import { AgentHandlers } from './agent.handlers.js';
+import { AgentService } from './agent.service.js';
+import { AttemptService } from './attempt.service.js';
+import { AuthorityService } from './authority.service.js';
+import { CallRecordService } from './call-record.service.js';
+import { Catalogues } from './catalogues.service.js';
+import { Endings } from './ending.service.js';
+import { ExplainService } from './explain.service.js';
+import { FenceReader } from './fence.service.js';
+import { FinishService } from './finish.service.js';
+import { Ingress } from './ingress.service.js';
+import { InteractionHandlers } from './interaction.handlers.js';
+import { InteractionService } from './interaction.service.js';
+import { JetStream } from './jetstream.service.js';
+import { Journal } from './journal.service.js';
+import { Launcher } from './launch.service.js';
+import { Leases } from './lease.service.js';
+import { MessageService } from './message.service.js';
+import { Narrowing } from './narrowing.service.js';
+import { OwnerService } from './owner.service.js';
+import { PoolService } from './pool.service.js';
+import { RefreshService } from './refresh.service.js';
+import { Results } from './results.service.js';
+import { Resumes } from './resume.service.js';
+import { RunHandlers } from './run.handlers.js';
+import { RunService } from './run.service.js';
+import { SessionHandlers } from './session.handlers.js';
+import { SessionService } from './session.service.js';
+import { Snapshots } from './snapshot.service.js';
+import { StepService } from './step.service.js';
+import { Sweeper } from './sweeper.service.js';
+import { TapeService } from './tape.service.js';
+import { Transactions } from './transactions.repository.js';
+import { WhoseReader } from './whose.service.js';
+import { WorkerHandlers } from './worker.handlers.js';
+
+@Module({
+  controllers: [AgentHandlers, SessionHandlers, RunHandlers, WorkerHandlers, InteractionHandlers],
+  providers: [
+    ...[Transactions, JetStream, Journal, Leases, FenceReader, Catalogues, Ingress, Snapshots, WhoseReader, Launcher, Endings, Narrowing, Results, Resumes],
+    ...[AgentService, SessionService, MessageService, TapeService, RunService, AuthorityService, CallRecordService, OwnerService, PoolService],
+    ...[AttemptService, StepService, RefreshService, FinishService, InteractionService, ExplainService, Sweeper],
+  ],
+})
+export class SessionServiceModule {}

@@ -1,0 +1,40 @@
+import { Answers, type Call } from '@ambit/bus';
+import { sessionService, type Parsed } from '@ambit/contracts';
+import { Controller } from '@nestjs/common';
+import { MessageService } from './message.service.js';
+import { SessionService } from './session.service.js';
+import { TapeService } from './tape.service.js';
+
+@Controller()
+export class SessionHandlers {
+  constructor(
+    private readonly sessions: SessionService,
+    private readonly messages: MessageService,
+    private readonly tapes: TapeService,
+  ) {}
+
+  @Answers(sessionService.receiveMessage) receive(input: Parsed<typeof sessionService.receiveMessage>, call: Call) {
+    return this.messages.receive(input, call);
+  }
+  @Answers(sessionService.createSession) create(input: Parsed<typeof sessionService.createSession>, call: Call) {
+    return this.sessions.create(input, call);
+  }
+  @Answers(sessionService.getSession) get(input: Parsed<typeof sessionService.getSession>) {
+    return this.sessions.get(input.id);
+  }
+  @Answers(sessionService.listSessions) list(input: Parsed<typeof sessionService.listSessions>) {
+    return this.sessions.list(input);
+  }
+  @Answers(sessionService.deleteSession) delete(input: Parsed<typeof sessionService.deleteSession>, call: Call) {
+    return this.sessions.delete(input.id, call);
+  }
+  @Answers(sessionService.listTape) tape(input: Parsed<typeof sessionService.listTape>) {
+    return this.tapes.list(input);
+  }
+  @Answers(sessionService.searchTape) search(input: Parsed<typeof sessionService.searchTape>) {
+    return this.tapes.search(input);
+  }
+  @Answers(sessionService.tapeContext) context(input: Parsed<typeof sessionService.tapeContext>) {
+    return this.tapes.context(input);
+  }
+}

@@ -1,0 +1,127 @@
+import { PermissionMode, Principal, type Session } from '@ambit/contracts';
+import type { Place } from './domain/cursor.js';
+import type { Reader } from './transactions.repository.js';
+
+type SessionRow = NonNullable<Awaited<ReturnType<Reader['session']['findUnique']>>>;
+
+/** A session with what only its owner reads of it. */
+export interface SessionRecord extends Session {
+  readonly scene: 'private' | 'group' | 'channel';
+}
+
+function sessionOf(row: SessionRow): SessionRecord {
+  return {
+    id: row.id,
+    projectId: row.projectId,
+    agentId: row.agentId,
+    kind: row.kind === 'subagent' ? 'subagent' : 'regular',
+    principal: Principal.parse(row.principal),
+    skills: row.allSkills ? null : row.skills,
+    mode: PermissionMode.parse(row.mode),
+    workspaceId: row.workspaceId,
+    parentSessionId: row.parentSessionId,
+    adapter: row.adapter,
+    endpoint: row.endpoint,
+    scene: row.scene === 'group' || row.scene === 'channel' ? row.scene : 'private',
+    sceneId: row.sceneId,
+    thread: row.thread,
+    version: row.version,
+    createdAt: row.createdAt.toISOString(),
+    updatedAt: row.updatedAt.toISOString(),
+  };
+}
+
+/** What leaves the service of a session. */
+export function publicSession({ scene: _scene, ...session }: SessionRecord): Session {
+  return session;
+}
+
+export interface SessionFilter {
+  readonly agentId?: string | undefined;
+  readonly projectId?: string | undefined;
+  readonly principalId?: string | undefined;
+  readonly before?: Place | undefined;
+  readonly limit: number;
+}
+
+/** Rows older than a place, newest first. */
+export const olderThan = (place: Place | undefined) =>
+  place === undefined ? {} : { OR: [{ createdAt: { lt: place.at } }, { createdAt: place.at, id: { lt: place.id } }] };
+export const newestFirst: [{ createdAt: 'desc' }, { id: 'desc' }] = [{ createdAt: 'desc' }, { id: 'desc' }];
+
+export const sessions = {
+  async find(db: Reader, id: string): Promise<SessionRecord | undefined> {
+    const row = await db.session.findUnique({ where: { id } });
+    return row === null ? undefined : sessionOf(row);
+  },
+
+  async findByConversation(db: Reader, conversationKey: string): Promise<SessionRecord | undefined> {
+    const row = await db.session.findUnique({ where: { conversationKey } });
+    return row === null ? undefined : sessionOf(row);
+  },
+
+  /** Locks the session until the transaction ends: whatever changes its tape, runs or interactions waits here, session before run. */
+  async lock(db: Reader, id: string): Promise<boolean> {
+    const rows = await db.$queryRaw<unknown[]>`SELECT 1 FROM "session_service"."session" WHERE "id" = ${id}::uuid FOR UPDATE`;
+    return rows.length > 0;
+  },
+
+  /** False where another message made the conversation's session first. */
+  async create(db: Reader, session: SessionRecord, conversationKey: string | null): Promise<boolean> {
+    const { skills, principal, createdAt, updatedAt, ...rest } = session;
+    const data = {
+      ...rest,
+      conversationKey,
+      principal,
+      principalId: principal.id,
+      skills: skills ?? [],
+      allSkills: skills === null,
+      createdAt: new Date(createdAt),
+      updatedAt: new Date(updatedAt),
+    };
+    return (await db.session.createMany({ data: [data], skipDuplicates: true })).count === 1;
+  },
+
+  async list(db: Reader, { agentId, projectId, principalId, before, limit }: SessionFilter): Promise<SessionRecord[]> {
+    const where = {
+      ...(agentId === undefined ? {} : { agentId }),
+      ...(projectId === undefined ? {} : { projectId }),
+      ...(principalId === undefined ? {} : { principalId }),
+      ...olderThan(before),
+    };
+    return (await db.session.findMany({ where, orderBy: newestFirst, take: limit })).map(sessionOf);
+  },
+
+  async children(db: Reader, id: string): Promise<string[]> {
+    return (await db.session.findMany({ where: { parentSessionId: id }, select: { id: true } })).map((row) => row.id);
+  },
+
+  /** Everything of the session, itself last; gives the fingerprints it was mapped to. */
+  async removeWhole(db: Reader, id: string): Promise<string[]> {
+    const mapped = await db.mapping.findMany({ where: { sessionId: id }, select: { fingerprint: true } });
+    const runs = await db.run.findMany({ where: { sessionId: id }, select: { id: true, originRunId: true } });
+    await db.runAttempt.deleteMany({ where: { runId: { in: runs.map((run) => run.id) } } });
+    await db.runStep.deleteMany({ where: { originRunId: { in: runs.map((run) => run.originRunId) } } });
+    const ofSession = { where: { sessionId: id } };
+    await db.tapeEntry.deleteMany(ofSession);
+    await db.interaction.deleteMany(ofSession);
+    await db.receipt.deleteMany(ofSession);
+    await db.queuedMessage.deleteMany(ofSession);
+    await db.mapping.deleteMany(ofSession);
+    await db.run.deleteMany(ofSession);
+    await db.session.delete({ where: { id } });
+    return mapped.map(({ fingerprint }) => fingerprint);
+  },
+
+  /** The sessions above this one, nearest first, at most five. */
+  async ancestors(db: Reader, session: SessionRecord): Promise<SessionRecord[]> {
+    const found: SessionRecord[] = [];
+    for (let parentId = session.parentSessionId; parentId !== null && found.length < 5; ) {
+      const parent = await sessions.find(db, parentId);
+      if (parent === undefined) break;
+      found.push(parent);
+      parentId = parent.parentSessionId;
+    }
+    return found;
+  },
+};

@@ -1,0 +1,93 @@
+import type { AuditRecord, Principal, StoredMessage, Via } from '@ambit/contracts';
+import { addToOutbox, appendAudit, DB, OutboxRelay, type OutboxId, type SessionDb } from '@ambit/db';
+import { Inject, Injectable } from '@nestjs/common';
+
+/** What repositories take: the database, or one transaction of it. */
+export type Reader = Omit<SessionDb, '$transaction'>;
+
+/** By whom and through what something is done. */
+export interface Doer {
+  readonly principal?: Principal | undefined;
+  readonly actor?: Principal | undefined;
+  readonly via?: Via | undefined;
+  readonly traceId?: string | undefined;
+}
+
+export type AuditFact = Pick<AuditRecord, 'action' | 'target' | 'projectId'> & Partial<Pick<AuditRecord, 'beforeDigest' | 'afterDigest' | 'rule' | 'reason'>>;
+
+/** One transaction, and what is to be told once it is committed. */
+export class Unit {
+  readonly messages: StoredMessage[] = [];
+  readonly audits: { readonly fact: AuditFact; readonly doer: Doer }[] = [];
+
+  constructor(
+    readonly sql: Reader,
+    readonly now: Date,
+  ) {}
+
+  tell(...messages: readonly StoredMessage[]): void {
+    this.messages.push(...messages);
+  }
+
+  audit(fact: AuditFact, doer: Doer): void {
+    this.audits.push({ fact, doer });
+  }
+}
+
+const OWNER = 'session-service';
+const TRANSACTION_MS = 15_000;
+const FLUSH_MS = 10_000;
+
+/** Runs transactions and adds what they tell to the outbox, messages first and the audit chain last, because that serialises. */
+@Injectable()
+export class Transactions {
+  constructor(
+    @Inject(DB) private readonly db: SessionDb,
+    @Inject(OutboxRelay) private readonly outbox: OutboxRelay,
+  ) {}
+
+  /** Reads outside of a transaction. */
+  get read(): Reader {
+    return this.db;
+  }
+
+  async run<T>(work: (unit: Unit) => Promise<T>): Promise<T> {
+    return (await this.#commit(work)).result;
+  }
+
+  /** As run(), and answers only once everything told is in its stream. */
+  async runFlushed<T>(work: (unit: Unit) => Promise<T>): Promise<T> {
+    const { result, told } = await this.#commit(work);
+    await this.outbox.flushed(told, AbortSignal.timeout(FLUSH_MS));
+    return result;
+  }
+
+  async #commit<T>(work: (unit: Unit) => Promise<T>): Promise<{ result: T; told: OutboxId[] }> {
+    return this.db.$transaction(
+      async (transaction) => {
+        const unit = new Unit(transaction, new Date());
+        const result = await work(unit);
+        const told = await addToOutbox(transaction, OWNER, unit.messages);
+        for (const { fact, doer } of unit.audits) told.push(...(await appendAudit(transaction, OWNER, entryOf(fact, { doer, at: unit.now }))));
+        return { result, told };
+      },
+      { timeout: TRANSACTION_MS, maxWait: TRANSACTION_MS },
+    );
+  }
+}
+
+function entryOf(fact: AuditFact, { doer, at }: { readonly doer: Doer; readonly at: Date }) {
+  return {
+    at: at.toISOString(),
+    actor: doer.actor ?? null,
+    principal: doer.principal ?? null,
+    via: doer.via ?? null,
+    traceId: doer.traceId ?? null,
+    beforeDigest: null,
+    afterDigest: null,
+    rule: null,
+    reason: null,
+    retention: 'audit' as const,
+    ...fact,
+  };
+}

@@ -1,0 +1,36 @@
+import type { Agent, Principal } from '@ambit/contracts';
+import { Injectable } from '@nestjs/common';
+import { agents } from './agent.repository.js';
+import { subjectOf, type Whose } from './domain/world.js';
+import { runs } from './run.repository.js';
+import { sessions, type SessionRecord } from './session.repository.js';
+import { tape } from './tape.repository.js';
+import { Transactions } from './transactions.repository.js';
+
+/** Puts together for whom a run is composed: its agent, the agents above, the session's choice, and what filters may read. */
+@Injectable()
+export class WhoseReader {
+  constructor(private readonly transactions: Transactions) {}
+
+  async ofMessage(agent: Agent, session: SessionRecord, sender: { readonly principal: Principal; readonly roles: readonly string[] }): Promise<Whose> {
+    const { adapter, scene, sceneId } = session;
+    return { agent, ancestors: await this.#ancestors(session), session, subject: subjectOf({ adapter, scene, sceneId, ...sender }), activeSkills: [] };
+  }
+
+  /** As its run stands now: with the skills that its model has opened. Undefined where run, session or agent is gone. */
+  async ofRun(runId: string): Promise<Whose | undefined> {
+    const run = await runs.find(this.transactions.read, runId);
+    if (run === undefined) return undefined;
+    const [agent, session] = await Promise.all([agents.find(this.transactions.read, run.agentId), sessions.find(this.transactions.read, run.sessionId)]);
+    if (agent === undefined || session === undefined) return undefined;
+    const whose = await this.ofMessage(agent, session, run);
+    return { ...whose, activeSkills: await tape.openedSkills(this.transactions.read, run.originRunId) };
+  }
+
+  /** The agents of the sessions above. An agent that sessions use cannot be deleted, so each is there. */
+  async #ancestors(session: SessionRecord): Promise<Agent[]> {
+    const above = await sessions.ancestors(this.transactions.read, session);
+    const found = await Promise.all(above.map(({ agentId }) => agents.find(this.transactions.read, agentId)));
+    return found.filter((agent) => agent !== undefined);
+  }
+}

@@ -1,0 +1,71 @@
+import { randomUUID } from 'node:crypto';
+import { Responder, silentLog } from '@ambit/bus';
+import { sha256Hex } from '@ambit/capability';
+import { mcpBroker, pluginRegistry, skillStore, toolGateway, type Output, type ServerHead, type ToolDefinition } from '@ambit/contracts';
+import type { NatsConnection } from '@nats-io/nats-core';
+
+type Registration = Output<typeof toolGateway.listTools>['tools'][number];
+type EffectiveSkill = Output<typeof skillStore.effectiveSkills>['skills'][number];
+type Plugin = Output<typeof pluginRegistry.pluginSlots>['plugins'][number];
+
+/** The owners that session-service asks at ingress, as peers on the bus; a test changes what they hold. */
+export interface World {
+  tools: Registration[];
+  servers: { head: ServerHead; tools: ToolDefinition[] }[];
+  skills: EffectiveSkill[];
+  plugins: Plugin[];
+  /** Moves the epoch of everything, as each owner would with a change. */
+  changed(): void;
+  /** Requests answered so far, by subject. */
+  readonly asked: Map<string, number>;
+  close(): Promise<void>;
+}
+
+export const registration = (name: string, more: Partial<Registration> = {}): Registration => ({
+  name,
+  exposure: 'user-configurable',
+  description: `The tool ${name}`,
+  inputSchema: { type: 'object' },
+  effect: 'read',
+  access: 'session',
+  parallel: false,
+  version: 1,
+  requiresConfirmation: false,
+  ...more,
+});
+
+export function server(slug: string, toolNames: readonly string[], more: Partial<ServerHead> = {}): World['servers'][number] {
+  const tools = toolNames.map((name): ToolDefinition => ({ name, description: `${name} of ${slug}`, inputSchema: { type: 'object' } }));
+  const head: ServerHead = {
+    serverId: randomUUID(),
+    slug,
+    projectId: 'default',
+    owner: 'user',
+    enabled: true,
+    configGeneration: 1,
+    bindingHash: sha256Hex(slug),
+    catalogHash: sha256Hex(JSON.stringify(tools)),
+    state: 'connected',
+    reason: null,
+    stale: false,
+    readOnly: [],
+    scope: 'shared',
+    ...more,
+  };
+  return { head, tools };
+}
+
+export function startWorld(connection: NatsConnection): World {
+  const responder = new Responder({ connection, log: silentLog });
+  const asked = new Map<string, number>();
+  let epoch = 1;
+  const count = (subject: string): void => void asked.set(subject, (asked.get(subject) ?? 0) + 1);
+  const world: World = { tools: [registration('question')], servers: [], skills: [], plugins: [], changed: () => void epoch++, asked, close: () => responder.close() };
+  responder.answer(toolGateway.listTools, () => (count('tools'), { epoch, reservedTableVersion: 1, tools: world.tools, toolsets: [] }));
+  responder.answer(mcpBroker.catalogueHeads, () => (count('heads'), { epoch, servers: world.servers.map(({ head }) => head) }));
+  responder.answer(mcpBroker.cataloguePage, ({ serverId }) => (count('pages'), { tools: world.servers.find(({ head }) => head.serverId === serverId)?.tools ?? [], next: null }));
+  responder.answer(skillStore.effectiveSkills, () => (count('skills'), { epoch, skills: world.skills }));
+  responder.answer(pluginRegistry.pluginSlots, () => (count('slots'), { epoch, plugins: world.plugins }));
+  return world;
+}
+
