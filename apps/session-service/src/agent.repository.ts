@@ -107,7 +107,9 @@ export const projects = {
     const current = await db.project.findUnique({ where: { id: project.id } });
     if (current !== null && current.display === project.display) return projectOf(current);
     const changed = { display: project.display, version: (current?.version ?? 0) + 1, updatedAt: now };
-    return projectOf(await db.project.upsert({ where: { id: project.id }, create: { id: project.id, createdAt: now, ...changed }, update: changed }));
+    return projectOf(
+      await db.project.upsert({ where: { id: project.id }, create: { id: project.id, createdAt: now, ...changed }, update: changed }),
+    );
   },
 
   /** The project of an agent that is put before its project was named. */

@@ -27,7 +27,8 @@ export class AgentService {
       await agents.lockAll(unit.sql);
       await agents.lock(unit.sql, spec.id);
       const current = await agents.find(unit.sql, spec.id);
-      if (ifVersion !== undefined && ifVersion !== (current?.version ?? 0)) throw fault(sessionService.putAgent, 'VERSION_CONFLICT', { version: current?.version ?? 0 });
+      if (ifVersion !== undefined && ifVersion !== (current?.version ?? 0))
+        throw fault(sessionService.putAgent, 'VERSION_CONFLICT', { version: current?.version ?? 0 });
       await this.#refuseTies(unit, spec);
       const change = nextAgent(current, spec, unit.now);
       if (!change.isChanged) return { agent: change.agent, moved: [] };
@@ -37,7 +38,16 @@ export class AgentService {
       for (const runId of live) await this.narrowing.move(unit, runId, 'the agent’s policy changed');
       unit.tell(agentChanged(change.agent, false, unit.now));
       const action = change.isNew ? 'agent.create' : 'agent.update';
-      unit.audit({ action, target: `agent:${spec.id}`, projectId: spec.projectId, beforeDigest: current === undefined ? null : digestOf(current), afterDigest: digestOf(change.agent) }, doerOf(call));
+      unit.audit(
+        {
+          action,
+          target: `agent:${spec.id}`,
+          projectId: spec.projectId,
+          beforeDigest: current === undefined ? null : digestOf(current),
+          afterDigest: digestOf(change.agent),
+        },
+        doerOf(call),
+      );
       return { agent: change.agent, moved: live };
     });
     this.narrowing.hint(moved, { abort: false, reason: 'the agent’s policy changed' });
@@ -50,7 +60,12 @@ export class AgentService {
     return agent;
   }
 
-  async list({ projectId, set, cursor, limit }: Parsed<typeof sessionService.listAgents>): Promise<Output<typeof sessionService.listAgents>> {
+  async list({
+    projectId,
+    set,
+    cursor,
+    limit,
+  }: Parsed<typeof sessionService.listAgents>): Promise<Output<typeof sessionService.listAgents>> {
     const items = await agents.list(this.transactions.read, { projectId, set, after: cursor, limit });
     return withCursor(items, limit);
   }
@@ -63,7 +78,10 @@ export class AgentService {
       if (await agents.hasSessions(unit.sql, id)) throw fault(sessionService.deleteAgent, 'AGENT_IN_USE');
       await agents.remove(unit.sql, id);
       unit.tell(agentChanged(agent, true, unit.now));
-      unit.audit({ action: 'agent.delete', target: `agent:${id}`, projectId: agent.projectId, beforeDigest: digestOf(agent) }, doerOf(call));
+      unit.audit(
+        { action: 'agent.delete', target: `agent:${id}`, projectId: agent.projectId, beforeDigest: digestOf(agent) },
+        doerOf(call),
+      );
     });
     return { deleted: true };
   }
@@ -71,7 +89,11 @@ export class AgentService {
   async putProject(project: Parsed<typeof sessionService.putProject>, call: Call): Promise<Output<typeof sessionService.putProject>> {
     return this.transactions.run(async (unit) => {
       const stored = await projects.put(unit.sql, project, unit.now);
-      if (stored.updatedAt === unit.now.toISOString()) unit.audit({ action: 'project.put', target: `project:${project.id}`, projectId: project.id, afterDigest: digestOf(stored) }, doerOf(call));
+      if (stored.updatedAt === unit.now.toISOString())
+        unit.audit(
+          { action: 'project.put', target: `project:${project.id}`, projectId: project.id, afterDigest: digestOf(stored) },
+          doerOf(call),
+        );
       return stored;
     });
   }

@@ -24,7 +24,10 @@ export class AttemptService {
     private readonly results: Results,
   ) {}
 
-  async start(input: Parsed<typeof sessionService.startRun>, call: Call<typeof sessionService.startRun>): Promise<Output<typeof sessionService.startRun>> {
+  async start(
+    input: Parsed<typeof sessionService.startRun>,
+    call: Call<typeof sessionService.startRun>,
+  ): Promise<Output<typeof sessionService.startRun>> {
     const token = newToken();
     const started = await this.#open(input, { agentId: call.keys.agentId, tokenHash: hashOf(token) });
     if ('refusal' in started) throw fault(sessionService.startRun, started.refusal);
@@ -33,7 +36,10 @@ export class AttemptService {
     return { token, attempt: run.attempt, ...(await this.results.view(run)) };
   }
 
-  async renew(ref: Parsed<typeof sessionService.renewRun>, call: Call<typeof sessionService.renewRun>): Promise<Output<typeof sessionService.renewRun>> {
+  async renew(
+    ref: Parsed<typeof sessionService.renewRun>,
+    call: Call<typeof sessionService.renewRun>,
+  ): Promise<Output<typeof sessionService.renewRun>> {
     const { run, refusal } = await known(this.transactions.read, { contract: sessionService.renewRun, agentId: call.keys.agentId, ref });
     if (refusal === 'TURN_ENDED' && run.status === 'cancelled') return { cancelled: true };
     if (refusal !== null) throw fault(sessionService.renewRun, refusal);
@@ -41,13 +47,19 @@ export class AttemptService {
     return { cancelled: false };
   }
 
-  async read({ before, ...ref }: Parsed<typeof sessionService.readTape>, call: Call<typeof sessionService.readTape>): Promise<Output<typeof sessionService.readTape>> {
+  async read(
+    { before, ...ref }: Parsed<typeof sessionService.readTape>,
+    call: Call<typeof sessionService.readTape>,
+  ): Promise<Output<typeof sessionService.readTape>> {
     const { run } = await guarded(this.transactions.read, { contract: sessionService.readTape, agentId: call.keys.agentId, ref });
     return this.results.view(run, before);
   }
 
   /** Answers once the new state stands in the journal: from then on no claim of an older attempt is taken. */
-  async #open(input: Parsed<typeof sessionService.startRun>, attempt: { readonly agentId: string; readonly tokenHash: string }): Promise<Started> {
+  async #open(
+    input: Parsed<typeof sessionService.startRun>,
+    attempt: { readonly agentId: string; readonly tokenHash: string },
+  ): Promise<Started> {
     const found = await runs.find(this.transactions.read, input.runId);
     if (!isOwn(found, attempt.agentId, input)) return { refusal: 'TOOL_NOT_IN_SNAPSHOT' };
     return this.transactions.runFlushed(async (unit): Promise<Started> => {
@@ -65,7 +77,14 @@ export class AttemptService {
         case 'open': {
           const number = run.attempt + 1;
           await runs.openAttempt(unit, run.id, { number, tokenHash: attempt.tokenHash, workerId: input.workerId ?? null });
-          return { run: await runs.move(unit, run, { status: 'running', attempt: number, fingerprint: input.fingerprint, reason: `attempt ${number}` }) };
+          return {
+            run: await runs.move(unit, run, {
+              status: 'running',
+              attempt: number,
+              fingerprint: input.fingerprint,
+              reason: `attempt ${number}`,
+            }),
+          };
         }
         default:
           return { refusal: verdict };

@@ -40,7 +40,8 @@ export class AuthorityService {
       const authority = await this.#read(run);
       const state = await this.journal.state(runId);
       if (state?.version === run.stateVersion) return { ...authority, stateSequence: state.sequence };
-      if (attempt === TRIES) throw new Error(`the journal has state ${state?.version ?? 'none'} of run ${runId}, and its row ${run.stateVersion}`);
+      if (attempt === TRIES)
+        throw new Error(`the journal has state ${state?.version ?? 'none'} of run ${runId}, and its row ${run.stateVersion}`);
       // Committed and not published yet, or moved while it was read.
       this.outbox.wake();
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
@@ -56,7 +57,8 @@ export class AuthorityService {
       snapshots.mapping(db, run.sessionId, run.fingerprint),
       tape.newestStep(db, run.originRunId),
     ]);
-    if (agent === undefined || session === undefined || mapping === undefined) throw fault(sessionService.getAuthority, 'TOOL_NOT_IN_SNAPSHOT');
+    if (agent === undefined || session === undefined || mapping === undefined)
+      throw fault(sessionService.getAuthority, 'TOOL_NOT_IN_SNAPSHOT');
     const fences = await this.fences.of(Object.keys(mapping.owners));
     const above = await sessions.ancestors(db, session);
     const ancestors = await Promise.all(
@@ -68,7 +70,17 @@ export class AuthorityService {
     );
     const { id: runId, originRunId, sessionId, agentId, projectId, kind, status, stateVersion, fingerprint, pool, principal } = run;
     return {
-      runId, originRunId, sessionId, agentId, projectId, kind, status, stateVersion, fingerprint, pool, principal,
+      runId,
+      originRunId,
+      sessionId,
+      agentId,
+      projectId,
+      kind,
+      status,
+      stateVersion,
+      fingerprint,
+      pool,
+      principal,
       tokens: tokensOf(run, attempts),
       workerId: attempts.at(-1)?.workerId ?? null,
       mode: session.mode,
@@ -87,7 +99,10 @@ export class AuthorityService {
     const kept = this.#skills.get(fingerprint);
     if (kept !== undefined) return kept;
     const row = await snapshots.find(this.transactions.read, fingerprint);
-    const skills = row === undefined ? [] : readSnapshot(row.text, fingerprint).skills.map(({ name, digest }) => ({ name: name.slice(0, 64), agentId, digest }));
+    const skills =
+      row === undefined
+        ? []
+        : readSnapshot(row.text, fingerprint).skills.map(({ name, digest }) => ({ name: name.slice(0, 64), agentId, digest }));
     this.#skills.set(fingerprint, skills);
     return skills;
   }

@@ -10,7 +10,13 @@ import { Transactions } from './transactions.repository.js';
 export class CallRecordService {
   constructor(private readonly transactions: Transactions) {}
 
-  async record({ runId, originRunId, sessionId, step, results }: Parsed<typeof sessionService.recordResults>): Promise<Output<typeof sessionService.recordResults>> {
+  async record({
+    runId,
+    originRunId,
+    sessionId,
+    step,
+    results,
+  }: Parsed<typeof sessionService.recordResults>): Promise<Output<typeof sessionService.recordResults>> {
     const recorded = await this.transactions.run(async (unit) => {
       const run = await runs.lock(unit.sql, runId);
       if (run === undefined || run.originRunId !== originRunId || run.sessionId !== sessionId) return 0;

@@ -16,7 +16,10 @@ export class Catalogues {
   constructor(private readonly bus: Bus) {}
 
   /** The lists of the servers that the policies allow, or of all for whoever explains. One that cannot be read is empty. */
-  async of(heads: readonly ServerHead[], wanted: { readonly policies: readonly Policy[] | 'all'; readonly within?: Call }): Promise<Map<string, readonly ToolDefinition[]>> {
+  async of(
+    heads: readonly ServerHead[],
+    wanted: { readonly policies: readonly Policy[] | 'all'; readonly within?: Call },
+  ): Promise<Map<string, readonly ToolDefinition[]>> {
     const { policies, within } = wanted;
     const needed = heads.filter(({ slug, serverId, enabled, catalogHash }) => {
       if (catalogHash === null) return false;

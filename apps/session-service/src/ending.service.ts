@@ -22,12 +22,17 @@ const CANCELLED: FaultIn = { code: 'CANCELLED', message: 'The run ended before a
 export class Endings {
   async end(unit: Unit, run: RunRecord, { status, fault, reason }: Ending): Promise<RunRecord> {
     await runs.closeAttempts(unit, run.id);
-    for (const interaction of await interactions.unsettledOf(unit.sql, run.id)) await this.withdraw(unit, interaction, { status: 'cancelled', fault: CANCELLED });
+    for (const interaction of await interactions.unsettledOf(unit.sql, run.id))
+      await this.withdraw(unit, interaction, { status: 'cancelled', fault: CANCELLED });
     return runs.move(unit, run, { status, ...(fault === undefined ? {} : { fault }), ...(reason === undefined ? {} : { reason }) });
   }
 
   /** Settles an interaction that nobody will answer any more, with the fault that its call ends with. */
-  async withdraw(unit: Unit, interaction: InteractionRecord, how: { readonly status: 'cancelled' | 'expired'; readonly fault: FaultIn }): Promise<void> {
+  async withdraw(
+    unit: Unit,
+    interaction: InteractionRecord,
+    how: { readonly status: 'cancelled' | 'expired'; readonly fault: FaultIn },
+  ): Promise<void> {
     const { id, runId, originRunId, sessionId, callId, step } = interaction;
     const settled = await interactions.update(unit, id, { status: how.status, settled: true });
     await tape.append(unit, sessionId, [resultEntry(refusedResult(callId, how.fault), step, { runId, originRunId })]);

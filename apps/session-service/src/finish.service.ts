@@ -78,7 +78,9 @@ export class FinishService {
 
   async #suspend(unit: Unit, run: RunRecord): Promise<RunRecord> {
     if (!(await interactions.standing(unit.sql, run.id)).asked) {
-      throw platformFault('INVALID_INPUT', { issues: [{ path: 'status', message: 'waiting needs a decision that was asked for; this run asked for none' }] });
+      throw platformFault('INVALID_INPUT', {
+        issues: [{ path: 'status', message: 'waiting needs a decision that was asked for; this run asked for none' }],
+      });
     }
     await runs.closeAttempts(unit, run.id);
     return runs.move(unit, run, { status: 'suspended', reason: 'waits for a decision' });
@@ -88,7 +90,11 @@ export class FinishService {
   async #rest(unit: Unit, run: RunRecord): Promise<RunRecord> {
     await runs.closeAttempts(unit, run.id);
     const requeueAt = new Date(unit.now.getTime() + OFFER_AGAIN_MS);
-    return runs.move(unit, { ...run, uncounted: run.uncounted + 1 }, { status: 'queued', reason: 'the workspace was not available', requeueAt });
+    return runs.move(
+      unit,
+      { ...run, uncounted: run.uncounted + 1 },
+      { status: 'queued', reason: 'the workspace was not available', requeueAt },
+    );
   }
 
   async #post(unit: Unit, run: RunRecord): Promise<void> {

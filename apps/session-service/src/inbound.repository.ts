@@ -12,7 +12,10 @@ export interface Receipt {
 
 export const inbound = {
   async receipt(db: Reader, principalId: string, key: string): Promise<Receipt | undefined> {
-    const row = await db.receipt.findUnique({ where: { principalId_key: { principalId, key } }, select: { sessionId: true, runId: true, agentId: true, queued: true, position: true } });
+    const row = await db.receipt.findUnique({
+      where: { principalId_key: { principalId, key } },
+      select: { sessionId: true, runId: true, agentId: true, queued: true, position: true },
+    });
     return row ?? undefined;
   },
 
@@ -26,8 +29,14 @@ export const inbound = {
   },
 
   async enqueue(unit: Unit, sessionId: string, message: MessageIn): Promise<void> {
-    const { queueHead } = await unit.sql.session.update({ where: { id: sessionId }, data: { queueHead: { increment: 1 } }, select: { queueHead: true } });
-    await unit.sql.queuedMessage.create({ data: { sessionId, place: queueHead, message: JSON.parse(JSON.stringify(message)), at: unit.now } });
+    const { queueHead } = await unit.sql.session.update({
+      where: { id: sessionId },
+      data: { queueHead: { increment: 1 } },
+      select: { queueHead: true },
+    });
+    await unit.sql.queuedMessage.create({
+      data: { sessionId, place: queueHead, message: JSON.parse(JSON.stringify(message)), at: unit.now },
+    });
   },
 
   /** The message that waits longest. */

@@ -1,5 +1,14 @@
 import { Bus, type Call } from '@ambit/bus';
-import { cacheKey, canonicalRecord, compose, ownersOf, sha256Hex, type Composition, type SubjectField, type Switches } from '@ambit/capability';
+import {
+  cacheKey,
+  canonicalRecord,
+  compose,
+  ownersOf,
+  sha256Hex,
+  type Composition,
+  type SubjectField,
+  type Switches,
+} from '@ambit/capability';
 import { Fault, mcpBroker, pluginRegistry, skillStore, toolGateway, type Agent } from '@ambit/contracts';
 import { CONFIG, LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
@@ -97,7 +106,13 @@ export class Ingress {
     const composition = compose(compositionOf(whose, seen, { switches: this.#switches, catalogues }));
     const text = canonicalRecord(composition.record);
     const { tools, skills } = composition.record;
-    const projection = { fingerprint: sha256Hex(text), agentId: whose.agent.id, owners: ownersOf(composition.record), tools: tools.length, skills: skills.length };
+    const projection = {
+      fingerprint: sha256Hex(text),
+      agentId: whose.agent.id,
+      owners: ownersOf(composition.record),
+      tools: tools.length,
+      skills: skills.length,
+    };
     const memo = { world, key: cacheKey(versions, whose.subject, composition.consulted), consulted: composition.consulted };
     return { projection, text, fences: fencesOf(projection.owners, fences), memo };
   }

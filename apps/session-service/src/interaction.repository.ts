@@ -35,15 +35,27 @@ function recordOf(row: Row, blockedBy: string | null): InteractionRecord {
 }
 
 /** What leaves the service of an interaction. */
-export function publicInteraction({ position: _position, target: _target, owner: _owner, settledAt: _settledAt, ...interaction }: InteractionRecord): Interaction {
+export function publicInteraction({
+  position: _position,
+  target: _target,
+  owner: _owner,
+  settledAt: _settledAt,
+  ...interaction
+}: InteractionRecord): Interaction {
   return interaction;
 }
 
 async function withBlockers(db: Reader, rows: readonly Row[]): Promise<InteractionRecord[]> {
   const waiting = [...new Set(rows.filter((row) => row.status === 'pending').map((row) => row.sessionId))];
   if (waiting.length === 0) return rows.map((row) => recordOf(row, null));
-  const pending = await db.interaction.findMany({ where: { sessionId: { in: waiting }, status: 'pending' }, orderBy: { position: 'asc' }, select: { id: true, sessionId: true, position: true } });
-  return rows.map((row) => recordOf(row, pending.find((one) => one.sessionId === row.sessionId && one.position < row.position)?.id ?? null));
+  const pending = await db.interaction.findMany({
+    where: { sessionId: { in: waiting }, status: 'pending' },
+    orderBy: { position: 'asc' },
+    select: { id: true, sessionId: true, position: true },
+  });
+  return rows.map((row) =>
+    recordOf(row, pending.find((one) => one.sessionId === row.sessionId && one.position < row.position)?.id ?? null),
+  );
 }
 
 export interface InteractionFilter {
@@ -55,7 +67,10 @@ export interface InteractionFilter {
   readonly limit: number;
 }
 
-export type NewInteraction = Omit<InteractionRecord, 'position' | 'blockedBy' | 'decidedBy' | 'decidedAt' | 'answer' | 'settledAt' | 'status' | 'createdAt'>;
+export type NewInteraction = Omit<
+  InteractionRecord,
+  'position' | 'blockedBy' | 'decidedBy' | 'decidedAt' | 'answer' | 'settledAt' | 'status' | 'createdAt'
+>;
 
 export const interactions = {
   async find(db: Reader, id: string): Promise<InteractionRecord | undefined> {
@@ -84,18 +99,26 @@ export const interactions = {
 
   /** The earliest pending one of a session: the only one that may be answered. */
   async firstPending(db: Reader, sessionId: string): Promise<string | undefined> {
-    return (await db.interaction.findFirst({ where: { sessionId, status: 'pending' }, orderBy: { position: 'asc' }, select: { id: true } }))?.id;
+    return (await db.interaction.findFirst({ where: { sessionId, status: 'pending' }, orderBy: { position: 'asc' }, select: { id: true } }))
+      ?.id;
   },
 
   /** Whether any call of the run waits for a decision or for its approved execution, and whether it ever asked. */
   async standing(db: Reader, runId: string): Promise<{ readonly asked: boolean; readonly waits: boolean }> {
-    const [asked, waiting] = await Promise.all([db.interaction.count({ where: { runId } }), db.interaction.count({ where: { runId, settledAt: null } })]);
+    const [asked, waiting] = await Promise.all([
+      db.interaction.count({ where: { runId } }),
+      db.interaction.count({ where: { runId, settledAt: null } }),
+    ]);
     return { asked: asked > 0, waits: waiting > 0 };
   },
 
   /** Adds them at the end of the session's queue, in the order given. */
   async add(unit: Unit, sessionId: string, added: readonly NewInteraction[]): Promise<InteractionRecord[]> {
-    const { interactionHead } = await unit.sql.session.update({ where: { id: sessionId }, data: { interactionHead: { increment: added.length } }, select: { interactionHead: true } });
+    const { interactionHead } = await unit.sql.session.update({
+      where: { id: sessionId },
+      data: { interactionHead: { increment: added.length } },
+      select: { interactionHead: true },
+    });
     const data = added.map(({ question, target, expiresAt, ...rest }, index) => ({
       ...rest,
       ...(question === null ? {} : { question }),
@@ -106,12 +129,19 @@ export const interactions = {
       expiresAt: new Date(expiresAt),
     }));
     await unit.sql.interaction.createMany({ data });
-    const made = await interactions.byOperations(unit.sql, added.map(({ operationId }) => operationId));
+    const made = await interactions.byOperations(
+      unit.sql,
+      added.map(({ operationId }) => operationId),
+    );
     return made.sort((left, right) => left.position - right.position);
   },
 
   /** Writes how a locked session's interaction went on. `settled`: its call has its result. */
-  async update(unit: Unit, id: string, change: { status: string; settled: boolean; decidedBy?: Principal; answer?: z.output<typeof Answer>; reason?: string | undefined }): Promise<InteractionRecord> {
+  async update(
+    unit: Unit,
+    id: string,
+    change: { status: string; settled: boolean; decidedBy?: Principal; answer?: z.output<typeof Answer>; reason?: string | undefined },
+  ): Promise<InteractionRecord> {
     const { status, settled, decidedBy, answer, reason } = change;
     const row = await unit.sql.interaction.update({
       where: { id },
@@ -132,10 +162,16 @@ export const interactions = {
   },
 
   async pendingOfOwner(db: Reader, owner: string): Promise<InteractionRecord[]> {
-    return withBlockers(db, await db.interaction.findMany({ where: { owner, status: 'pending' }, orderBy: { createdAt: 'asc' }, take: 5_000 }));
+    return withBlockers(
+      db,
+      await db.interaction.findMany({ where: { owner, status: 'pending' }, orderBy: { createdAt: 'asc' }, take: 5_000 }),
+    );
   },
 
   async expired(db: Reader, now: Date): Promise<InteractionRecord[]> {
-    return withBlockers(db, await db.interaction.findMany({ where: { status: 'pending', expiresAt: { lte: now } }, orderBy: { expiresAt: 'asc' }, take: 200 }));
+    return withBlockers(
+      db,
+      await db.interaction.findMany({ where: { status: 'pending', expiresAt: { lte: now } }, orderBy: { expiresAt: 'asc' }, take: 200 }),
+    );
   },
 };

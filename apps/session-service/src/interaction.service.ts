@@ -44,7 +44,11 @@ export class InteractionService {
     return publicInteraction(interaction);
   }
 
-  async list({ cursor, limit, ...filter }: Parsed<typeof sessionService.listInteractions>): Promise<Output<typeof sessionService.listInteractions>> {
+  async list({
+    cursor,
+    limit,
+    ...filter
+  }: Parsed<typeof sessionService.listInteractions>): Promise<Output<typeof sessionService.listInteractions>> {
     const found = await interactions.list(this.transactions.read, { ...filter, after: placeFrom(cursor), limit });
     return pageOf(found.map(publicInteraction), limit);
   }
@@ -53,8 +57,13 @@ export class InteractionService {
     const asked = await this.transactions.run(async (unit) => {
       const run = await runs.lock(unit.sql, runId);
       if (run === undefined || hasEnded(run)) throw fault(sessionService.requestInteractions, 'TURN_ENDED');
-      const known = await interactions.byOperations(unit.sql, requests.map(({ operationId }) => operationId));
-      const fresh = requests.filter(({ operationId }) => !known.some((one) => one.operationId === operationId)).sort((left, right) => left.order - right.order);
+      const known = await interactions.byOperations(
+        unit.sql,
+        requests.map(({ operationId }) => operationId),
+      );
+      const fresh = requests
+        .filter(({ operationId }) => !known.some((one) => one.operationId === operationId))
+        .sort((left, right) => left.order - right.order);
       if (fresh.length === 0) return known;
       if ((await interactions.pendingCount(unit.sql, run.sessionId)) + fresh.length > PENDING_MAX) {
         throw fault(sessionService.requestInteractions, 'APPROVAL_CAPACITY', { limit: PENDING_MAX });
@@ -68,7 +77,13 @@ export class InteractionService {
         fresh.map(({ expiresMs, ...request }) => ({
           ...request,
           id: uuidV7(unit.now.getTime()),
-          runId, originRunId, sessionId, agentId, projectId, principal, step,
+          runId,
+          originRunId,
+          sessionId,
+          agentId,
+          projectId,
+          principal,
+          step,
           owner: record === null ? null : (toolOf(record, request.tool)?.owner ?? null),
           expiresAt: new Date(unit.now.getTime() + expiresMs).toISOString(),
         })),
@@ -106,10 +121,15 @@ export class InteractionService {
     return publicInteraction(decided.interaction);
   }
 
-  async settle({ interactionId, operationId, result }: Parsed<typeof sessionService.settleInteraction>): Promise<Output<typeof sessionService.settleInteraction>> {
+  async settle({
+    interactionId,
+    operationId,
+    result,
+  }: Parsed<typeof sessionService.settleInteraction>): Promise<Output<typeof sessionService.settleInteraction>> {
     const runId = await this.transactions.run(async (unit) => {
       const interaction = await this.#locked(unit, interactionId);
-      if (interaction === undefined || interaction.operationId !== operationId) throw fault(sessionService.settleInteraction, 'NO_INTERACTION');
+      if (interaction === undefined || interaction.operationId !== operationId)
+        throw fault(sessionService.settleInteraction, 'NO_INTERACTION');
       // Settled before, or withdrawn meanwhile: what really happened stands in the journal.
       if (interaction.settledAt !== null) return interaction.runId;
       if (interaction.status !== 'allowed') throw fault(sessionService.settleInteraction, 'NO_INTERACTION');
@@ -126,7 +146,10 @@ export class InteractionService {
         const interaction = await this.#locked(unit, id);
         if (interaction?.status !== 'pending' || Date.parse(interaction.expiresAt) > unit.now.getTime()) return undefined;
         await this.endings.withdraw(unit, interaction, { status: 'expired', fault: EXPIRED });
-        unit.audit({ action: 'interaction.expire', target: `interaction:${id}`, projectId: interaction.projectId, rule: interaction.rule }, SYSTEM);
+        unit.audit(
+          { action: 'interaction.expire', target: `interaction:${id}`, projectId: interaction.projectId, rule: interaction.rule },
+          SYSTEM,
+        );
         return interaction.runId;
       });
       if (runId !== undefined) await this.resumes.resume(runId);
@@ -139,14 +162,21 @@ export class InteractionService {
       const runId = await this.transactions.run(async (unit) => {
         const interaction = await this.#locked(unit, id);
         if (interaction?.status !== 'pending') return undefined;
-        await this.endings.withdraw(unit, interaction, { status: 'cancelled', fault: { code: 'TOOL_GONE', message: 'What provides this tool was taken away while the call waited for a decision' } });
+        await this.endings.withdraw(unit, interaction, {
+          status: 'cancelled',
+          fault: { code: 'TOOL_GONE', message: 'What provides this tool was taken away while the call waited for a decision' },
+        });
         return interaction.runId;
       });
       if (runId !== undefined) await this.resumes.resume(runId);
     }
   }
 
-  async #apply(unit: Unit, interaction: InteractionRecord, { decision, call }: { readonly decision: Decide; readonly call: Call }): Promise<InteractionRecord> {
+  async #apply(
+    unit: Unit,
+    interaction: InteractionRecord,
+    { decision, call }: { readonly decision: Decide; readonly call: Call },
+  ): Promise<InteractionRecord> {
     const { by, reason, answer } = decision;
     const { id, projectId, rule, callId } = interaction;
     const decided = { decidedBy: by, reason };
@@ -157,36 +187,82 @@ export class InteractionService {
     } else {
       const given = answer ?? { selected: [], text: '' };
       const isAnswer = decision.decision === 'answer';
-      next = await interactions.update(unit, id, { ...decided, status: isAnswer ? 'answered' : 'denied', settled: true, ...(isAnswer ? { answer: given } : {}) });
-      const result = isAnswer ? answerResult(callId, given) : refusedResult(callId, { code: 'DENIED', message: reason ?? 'The person who was asked denied this call' });
+      next = await interactions.update(unit, id, {
+        ...decided,
+        status: isAnswer ? 'answered' : 'denied',
+        settled: true,
+        ...(isAnswer ? { answer: given } : {}),
+      });
+      const result = isAnswer
+        ? answerResult(callId, given)
+        : refusedResult(callId, { code: 'DENIED', message: reason ?? 'The person who was asked denied this call' });
       await this.#record(unit, interaction, result);
     }
     unit.tell(interactionSettled(next, unit.now));
-    unit.audit({ action: `interaction.${next.status}`, target: `interaction:${id}`, projectId, rule, reason: reason ?? null }, { ...doerOf(call), actor: by, principal: interaction.principal });
+    unit.audit(
+      { action: `interaction.${next.status}`, target: `interaction:${id}`, projectId, rule, reason: reason ?? null },
+      { ...doerOf(call), actor: by, principal: interaction.principal },
+    );
     return next;
   }
 
   async #deferred(unit: Unit, interaction: InteractionRecord): Promise<DeferredCall> {
-    const { id: interactionId, operationId, runId, originRunId, sessionId, agentId, step, callId, argumentsHash, target, decidedBy, decidedAt } = interaction;
-    const [run, agent, calls] = await Promise.all([runs.find(unit.sql, runId), agents.find(unit.sql, agentId), tape.calls(unit.sql, { originRunId, step })]);
+    const {
+      id: interactionId,
+      operationId,
+      runId,
+      originRunId,
+      sessionId,
+      agentId,
+      step,
+      callId,
+      argumentsHash,
+      target,
+      decidedBy,
+      decidedAt,
+    } = interaction;
+    const [run, agent, calls] = await Promise.all([
+      runs.find(unit.sql, runId),
+      agents.find(unit.sql, agentId),
+      tape.calls(unit.sql, { originRunId, step }),
+    ]);
     const call = calls.find((one) => one.callId === callId);
-    if (run === undefined || agent === undefined || call === undefined || decidedBy === null) throw new Error(`interaction ${interactionId} is about a call that is not on the tape`);
+    if (run === undefined || agent === undefined || call === undefined || decidedBy === null)
+      throw new Error(`interaction ${interactionId} is about a call that is not on the tape`);
     return {
       schemaVersion: 1,
-      interactionId, operationId, runId, originRunId, sessionId, agentId, step, call, argumentsHash, target, decidedBy,
+      interactionId,
+      operationId,
+      runId,
+      originRunId,
+      sessionId,
+      agentId,
+      step,
+      call,
+      argumentsHash,
+      target,
+      decidedBy,
       fingerprint: run.fingerprint,
       policyVersion: agent.policyVersion,
       decidedAt: decidedAt ?? unit.now.toISOString(),
     };
   }
 
-  async #settle(unit: Unit, interaction: InteractionRecord, result: Parsed<typeof sessionService.settleInteraction>['result']): Promise<void> {
+  async #settle(
+    unit: Unit,
+    interaction: InteractionRecord,
+    result: Parsed<typeof sessionService.settleInteraction>['result'],
+  ): Promise<void> {
     const next = await interactions.update(unit, interaction.id, { status: 'settled', settled: true });
     await this.#record(unit, interaction, { ...result, callId: interaction.callId });
     unit.tell(interactionSettled(next, unit.now));
   }
 
-  async #record(unit: Unit, { sessionId, runId, originRunId, step }: InteractionRecord, result: Parsed<typeof sessionService.settleInteraction>['result']): Promise<void> {
+  async #record(
+    unit: Unit,
+    { sessionId, runId, originRunId, step }: InteractionRecord,
+    result: Parsed<typeof sessionService.settleInteraction>['result'],
+  ): Promise<void> {
     await tape.append(unit, sessionId, [resultEntry(result, step, { runId, originRunId })]);
   }
 

@@ -30,7 +30,10 @@ export class JetStream {
     if (filters.length === 0) return found;
     const prefix = `$KV.${bucket}.`;
     const manager = await this.manager();
-    const messages = await manager.direct.getLastMessagesFor(`KV_${bucket}`, { multi_last: filters.map((filter) => `${prefix}${filter}`), batch: 1_000 });
+    const messages = await manager.direct.getLastMessagesFor(`KV_${bucket}`, {
+      multi_last: filters.map((filter) => `${prefix}${filter}`),
+      batch: 1_000,
+    });
     for await (const message of messages) {
       // What marks a deletion or an expiry is no value.
       if (message.header.has('KV-Operation') || message.header.has('Nats-Marker-Reason')) continue;

@@ -38,7 +38,10 @@ export class Launcher {
   constructor(private readonly snapshots: Snapshots) {}
 
   /** The run; undefined where the suspended run is gone on with already. */
-  async launch(unit: Unit, { agent, session, prepared, principal, roles, replyTo, traceparent, resumes }: Launch): Promise<RunRecord | undefined> {
+  async launch(
+    unit: Unit,
+    { agent, session, prepared, principal, roles, replyTo, traceparent, resumes }: Launch,
+  ): Promise<RunRecord | undefined> {
     const id = resumes?.id ?? uuidV7(unit.now.getTime());
     const { fingerprint } = prepared.projection;
     const run: RunRecord = {

@@ -23,7 +23,10 @@ export class Leases {
     const gone: string[] = [];
     for (let start = 0; start < attempts.length; start += AT_ONCE) {
       const some = attempts.slice(start, start + AT_ONCE);
-      const held = await this.jetstream.values(LEASES, some.map(({ id }) => leaseKey.run(id)));
+      const held = await this.jetstream.values(
+        LEASES,
+        some.map(({ id }) => leaseKey.run(id)),
+      );
       gone.push(...some.filter(({ id, attempt }) => held.get(leaseKey.run(id)) !== String(attempt)).map(({ id }) => id));
     }
     return gone;

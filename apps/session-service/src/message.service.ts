@@ -48,7 +48,8 @@ export class MessageService {
     try {
       return await withFreshAgent(() => this.#take(message, call));
     } catch (error) {
-      const answered = error instanceof AnsweredAlready ? await inbound.receipt(this.transactions.read, sender.principalId, sender.key) : undefined;
+      const answered =
+        error instanceof AnsweredAlready ? await inbound.receipt(this.transactions.read, sender.principalId, sender.key) : undefined;
       if (answered !== undefined) return answered;
       throw error;
     }
@@ -106,7 +107,8 @@ export class MessageService {
   async #given(message: MessageIn, sessionId: string): Promise<{ agent: Agent; session: SessionRecord }> {
     const session = await sessions.find(this.transactions.read, sessionId);
     const isTheirs = session !== undefined && (session.scene !== 'private' || session.principal.id === message.principal.id);
-    if (!isTheirs || (message.agentId !== undefined && message.agentId !== session.agentId)) throw fault(sessionService.receiveMessage, 'SESSION_UNKNOWN');
+    if (!isTheirs || (message.agentId !== undefined && message.agentId !== session.agentId))
+      throw fault(sessionService.receiveMessage, 'SESSION_UNKNOWN');
     return { agent: await this.#agent(session.agentId), session };
   }
 
@@ -117,7 +119,10 @@ export class MessageService {
   }
 
   /** Undefined where the session became busy meanwhile. */
-  async #start(message: MessageIn, { agent, session, call }: { agent: Agent; session: SessionRecord; call: Call }): Promise<Receipt | undefined> {
+  async #start(
+    message: MessageIn,
+    { agent, session, call }: { agent: Agent; session: SessionRecord; call: Call },
+  ): Promise<Receipt | undefined> {
     const prepared = await this.snapshots.prepare(await this.whose.ofMessage(agent, session, message), call);
     return this.transactions.run(async (unit) => {
       await agents.hold(unit.sql, agent);
@@ -128,10 +133,22 @@ export class MessageService {
     });
   }
 
-  async #launch(unit: Unit, message: MessageIn, to: { agent: Agent; session: SessionRecord; prepared: Prepared; call?: Call }): Promise<string> {
+  async #launch(
+    unit: Unit,
+    message: MessageIn,
+    to: { agent: Agent; session: SessionRecord; prepared: Prepared; call?: Call },
+  ): Promise<string> {
     const { agent, session, prepared, call } = to;
     const { principal, roles, replyTo } = message;
-    const run = await this.launcher.launch(unit, { agent, session, prepared, principal, roles, replyTo: replyTo ?? null, traceparent: call?.traceparent });
+    const run = await this.launcher.launch(unit, {
+      agent,
+      session,
+      prepared,
+      principal,
+      roles,
+      replyTo: replyTo ?? null,
+      traceparent: call?.traceparent,
+    });
     if (run === undefined) throw new Error('a run with a fresh id exists already');
     await tape.append(unit, session.id, [userEntry(message, { runId: run.id, originRunId: run.originRunId })]);
     return run.id;
@@ -165,7 +182,8 @@ export class MessageService {
   }
 
   async #answered(unit: Unit, message: MessageIn, receipt: Receipt): Promise<Receipt> {
-    if (!(await inbound.keep(unit, { principalId: message.principal.id, key: message.idempotencyKey }, receipt))) throw new AnsweredAlready();
+    if (!(await inbound.keep(unit, { principalId: message.principal.id, key: message.idempotencyKey }, receipt)))
+      throw new AnsweredAlready();
     return receipt;
   }
 }
@@ -175,14 +193,23 @@ type Binder = typeof sessionService.receiveMessage | typeof sessionService.match
 function bind(candidates: readonly Matching[], message: MatchInput, contract: Binder): string {
   const { adapter, endpoint, scene, sceneId, content, media } = message;
   const kinds = [...new Set(media.map(({ kind }) => kind))];
-  const facts = { adapter, endpoints: [endpoint], scene, sceneId, content, media: content.trim() === '' ? kinds : [...kinds, 'text' as const] };
+  const facts = {
+    adapter,
+    endpoints: [endpoint],
+    scene,
+    sceneId,
+    content,
+    media: content.trim() === '' ? kinds : [...kinds, 'text' as const],
+  };
   const binding = matchAgent(candidates, facts);
   if ('agentId' in binding) return binding.agentId;
   if (binding.code === 'NO_AGENT') throw fault(contract, 'NO_AGENT');
   throw fault(contract, 'AGENT_AMBIGUOUS', { agents: [...binding.agents] });
 }
 
-export type Opening = Pick<MessageIn, 'principal' | 'adapter' | 'endpoint' | 'sceneId' | 'thread' | 'skills' | 'mode' | 'workspaceId'> & { readonly scene?: MessageIn['scene'] };
+export type Opening = Pick<MessageIn, 'principal' | 'adapter' | 'endpoint' | 'sceneId' | 'thread' | 'skills' | 'mode' | 'workspaceId'> & {
+  readonly scene?: MessageIn['scene'];
+};
 
 /** A session begins with its agent's mode, or a narrower one that was asked for. */
 export function newSession(agent: Agent, opening: Opening, now: Date): SessionRecord {

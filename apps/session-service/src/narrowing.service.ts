@@ -19,7 +19,9 @@ export class Narrowing {
   async moveEach(runIds: readonly string[], reason: string): Promise<number> {
     let count = 0;
     for (let start = 0; start < runIds.length; start += AT_ONCE) {
-      const moved = await Promise.all(runIds.slice(start, start + AT_ONCE).map((id) => this.transactions.runFlushed((unit) => this.move(unit, id, reason))));
+      const moved = await Promise.all(
+        runIds.slice(start, start + AT_ONCE).map((id) => this.transactions.runFlushed((unit) => this.move(unit, id, reason))),
+      );
       count += moved.filter(Boolean).length;
     }
     this.hint(runIds, { abort: false, reason });
@@ -36,7 +38,8 @@ export class Narrowing {
 
   /** Tells the gateways to let go of what they hold of these runs, and to stop their calls where they have to end. */
   hint(runIds: readonly string[], { abort, reason }: { readonly abort: boolean; readonly reason: string }): void {
-    for (const runId of runIds) this.bus.signal(toolGateway.cancelRunCalls, { runId, abort, reason: reason.slice(0, 200) }, { keys: { runId } });
+    for (const runId of runIds)
+      this.bus.signal(toolGateway.cancelRunCalls, { runId, abort, reason: reason.slice(0, 200) }, { keys: { runId } });
   }
 
   /** Tells the worker of a run to stop sampling. */

@@ -17,7 +17,11 @@ export const ownerFences = {
 };
 
 export const pools = {
-  async remember(db: Reader, pool: { readonly agentId: string; readonly pool: string; readonly consumer: string }, now: Date): Promise<void> {
+  async remember(
+    db: Reader,
+    pool: { readonly agentId: string; readonly pool: string; readonly consumer: string },
+    now: Date,
+  ): Promise<void> {
     await db.pool.createMany({ data: [{ ...pool, createdAt: now }], skipDuplicates: true });
   },
   async forget(db: Reader, agentId: string, pool: string): Promise<void> {

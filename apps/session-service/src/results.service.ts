@@ -43,7 +43,11 @@ export class Results {
     if (found.length === 0) return standing;
     await this.transactions.run(async (unit) => {
       await sessions.lock(unit.sql, run.sessionId);
-      await tape.append(unit, run.sessionId, found.map((result) => resultEntry(result, newest.step, { runId: run.id, originRunId })));
+      await tape.append(
+        unit,
+        run.sessionId,
+        found.map((result) => resultEntry(result, newest.step, { runId: run.id, originRunId })),
+      );
     });
     return { newest, open: openCalls(open, found) };
   }
@@ -55,7 +59,13 @@ export class Results {
     if (newest === undefined || newest.calls.length === 0) return { newest, open: [] };
     const ofStep = { originRunId, step: newest.step };
     const results = await tape.results(db, ofStep);
-    if (openCalls(newest.calls.map(({ callId }) => ({ callId, name: '', arguments: '' })), results).length === 0) return { newest, open: [] };
+    if (
+      openCalls(
+        newest.calls.map(({ callId }) => ({ callId, name: '', arguments: '' })),
+        results,
+      ).length === 0
+    )
+      return { newest, open: [] };
     return { newest, open: openCalls(await tape.calls(db, ofStep), results) };
   }
 

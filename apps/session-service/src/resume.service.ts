@@ -50,7 +50,15 @@ export class Resumes {
       // The suspended run's facts stay as they are; only its session is free for the next.
       await runs.store(unit, { ...run, endedAt: unit.now.toISOString() });
       const { principal, roles, replyTo } = run;
-      const resumed = await this.launcher.launch(unit, { agent, session, prepared, principal, roles, replyTo, resumes: { run, id: resumeRunId(run.id) } });
+      const resumed = await this.launcher.launch(unit, {
+        agent,
+        session,
+        prepared,
+        principal,
+        roles,
+        replyTo,
+        resumes: { run, id: resumeRunId(run.id) },
+      });
       return resumed?.id ?? null;
     });
   }

@@ -28,8 +28,42 @@ function attemptOf({ number, tokenHash, workerId, openedAt, closedAt }: AttemptR
 
 /** What leaves the service of a run. */
 export function publicRun(run: RunRecord): Run {
-  const { id, originRunId, sessionId, agentId, projectId, kind, status, attempt, fingerprint, pool, principal, resumes, fault, createdAt, startedAt, endedAt } = run;
-  return { id, originRunId, sessionId, agentId, projectId, kind, status, attempt, fingerprint, pool, principal, resumes, fault, createdAt, startedAt, endedAt };
+  const {
+    id,
+    originRunId,
+    sessionId,
+    agentId,
+    projectId,
+    kind,
+    status,
+    attempt,
+    fingerprint,
+    pool,
+    principal,
+    resumes,
+    fault,
+    createdAt,
+    startedAt,
+    endedAt,
+  } = run;
+  return {
+    id,
+    originRunId,
+    sessionId,
+    agentId,
+    projectId,
+    kind,
+    status,
+    attempt,
+    fingerprint,
+    pool,
+    principal,
+    resumes,
+    fault,
+    createdAt,
+    startedAt,
+    endedAt,
+  };
 }
 
 const OPEN = { endedAt: null } as const;
@@ -86,18 +120,30 @@ export const runs = {
   /** Creates the run and tells its first state; false where it exists, which only a resume run can. */
   async create(unit: Unit, run: RunRecord): Promise<boolean> {
     const { principal, fault, fingerprints, roles, createdAt, startedAt: _startedAt, endedAt: _endedAt, ...rest } = run;
-    const data = { ...rest, principal, fingerprints: [...fingerprints], roles: [...roles], createdAt: new Date(createdAt), ...(fault === null ? {} : { fault: asJson(fault) }) };
+    const data = {
+      ...rest,
+      principal,
+      fingerprints: [...fingerprints],
+      roles: [...roles],
+      createdAt: new Date(createdAt),
+      ...(fault === null ? {} : { fault: asJson(fault) }),
+    };
     if ((await unit.sql.run.createMany({ data: [data], skipDuplicates: true })).count === 0) return false;
     unit.tell(runStateFact(run, unit.now), runChanged(run, unit.now));
     return true;
   },
 
   /** Moves the authority of a run that the caller has locked: the row, its next state fact, and the event where the status changed. */
-  async move(unit: Unit, run: RunRecord, { reason, requeueAt, ...move }: Move & { readonly reason?: string; readonly requeueAt?: Date }): Promise<RunRecord> {
+  async move(
+    unit: Unit,
+    run: RunRecord,
+    { reason, requeueAt, ...move }: Move & { readonly reason?: string; readonly requeueAt?: Date },
+  ): Promise<RunRecord> {
     const next = moved(run, move, unit.now);
     await runs.store(unit, next, requeueAt ?? null);
     unit.tell(runStateFact(next, unit.now, reason));
-    if (next.status !== run.status || next.attempt !== run.attempt || next.fingerprint !== run.fingerprint) unit.tell(runChanged(next, unit.now));
+    if (next.status !== run.status || next.attempt !== run.attempt || next.fingerprint !== run.fingerprint)
+      unit.tell(runChanged(next, unit.now));
     return next;
   },
 
@@ -107,7 +153,13 @@ export const runs = {
     await unit.sql.run.update({
       where: { id },
       data: {
-        status, attempt, stateVersion, fingerprint, jobVersion, uncounted, requeueAt,
+        status,
+        attempt,
+        stateVersion,
+        fingerprint,
+        jobVersion,
+        uncounted,
+        requeueAt,
         fingerprints: [...run.fingerprints],
         startedAt: startedAt === null ? null : new Date(startedAt),
         endedAt: endedAt === null ? null : new Date(endedAt),
@@ -153,7 +205,9 @@ export const runs = {
   },
 
   async toRequeue(db: Reader, now: Date): Promise<string[]> {
-    return (await db.run.findMany({ where: { requeueAt: { lte: now }, status: 'queued' }, select: { id: true }, take: 100 })).map(({ id }) => id);
+    return (await db.run.findMany({ where: { requeueAt: { lte: now }, status: 'queued' }, select: { id: true }, take: 100 })).map(
+      ({ id }) => id,
+    );
   },
 
   /** Suspended runs that nothing waits for any more, and that no run goes on with yet. */
@@ -165,4 +219,5 @@ export const runs = {
   },
 };
 
-const asJson = (value: { readonly code: string; readonly message: string; readonly data?: unknown }): object => JSON.parse(JSON.stringify(value));
+const asJson = (value: { readonly code: string; readonly message: string; readonly data?: unknown }): object =>
+  JSON.parse(JSON.stringify(value));

@@ -116,7 +116,7 @@ export const sessions = {
   /** The sessions above this one, nearest first, at most five. */
   async ancestors(db: Reader, session: SessionRecord): Promise<SessionRecord[]> {
     const found: SessionRecord[] = [];
-    for (let parentId = session.parentSessionId; parentId !== null && found.length < 5; ) {
+    for (let parentId = session.parentSessionId; parentId !== null && found.length < 5;) {
       const parent = await sessions.find(db, parentId);
       if (parent === undefined) break;
       found.push(parent);

@@ -43,7 +43,11 @@ export class SessionService {
     return publicSession(session);
   }
 
-  async list({ cursor, limit, ...filter }: Parsed<typeof sessionService.listSessions>): Promise<Output<typeof sessionService.listSessions>> {
+  async list({
+    cursor,
+    limit,
+    ...filter
+  }: Parsed<typeof sessionService.listSessions>): Promise<Output<typeof sessionService.listSessions>> {
     const found = await sessions.list(this.transactions.read, { ...filter, before: placeFrom(cursor), limit });
     return pageOf(found.map(publicSession), limit);
   }

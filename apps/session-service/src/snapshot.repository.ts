@@ -20,7 +20,12 @@ export interface Given extends Published {
 
 export const snapshots = {
   async find(db: Reader, fingerprint: string): Promise<SnapshotRow | undefined> {
-    return (await db.snapshot.findUnique({ where: { fingerprint }, select: { fingerprint: true, agentId: true, text: true, tools: true, skills: true } })) ?? undefined;
+    return (
+      (await db.snapshot.findUnique({
+        where: { fingerprint },
+        select: { fingerprint: true, agentId: true, text: true, tools: true, skills: true },
+      })) ?? undefined
+    );
   },
 
   /** A piece of the text, by characters as JavaScript counts them; the whole is never sent twice. */
@@ -35,7 +40,10 @@ export const snapshots = {
   },
 
   /** What an agent's runs, or one session, were given, newest first. */
-  async given(db: Reader, filter: { sessionId?: string | undefined; agentId?: string | undefined; before?: Place | undefined; limit: number }): Promise<Given[]> {
+  async given(
+    db: Reader,
+    filter: { sessionId?: string | undefined; agentId?: string | undefined; before?: Place | undefined; limit: number },
+  ): Promise<Given[]> {
     const { sessionId, agentId, before, limit } = filter;
     const rows = await db.$queryRaw<{ fingerprint: string; agentId: string; sessionId: string; tools: number; skills: number; at: Date }[]>`
       SELECT m."fingerprint", m."agent_id" AS "agentId", m."session_id" AS "sessionId", s."tools", s."skills", m."at"
@@ -59,7 +67,11 @@ export const snapshots = {
   async map(db: Reader, mapping: MappingRecord): Promise<void> {
     const { sessionId, fingerprint, agentId, owners, at } = mapping;
     const data = { agentId, owners: { ...owners }, at: new Date(at) };
-    await db.mapping.upsert({ where: { sessionId_fingerprint: { sessionId, fingerprint } }, create: { sessionId, fingerprint, ...data }, update: data });
+    await db.mapping.upsert({
+      where: { sessionId_fingerprint: { sessionId, fingerprint } },
+      create: { sessionId, fingerprint, ...data },
+      update: data,
+    });
   },
 };
 

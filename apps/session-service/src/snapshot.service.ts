@@ -1,6 +1,17 @@
 import { gzipSync } from 'node:zlib';
 import type { Call } from '@ambit/bus';
-import { buckets, fault, mappingKey, MAX_PAYLOAD_BYTES, platformFault, sessionService, snapshotKey, type Mapping, type Output, type Parsed } from '@ambit/contracts';
+import {
+  buckets,
+  fault,
+  mappingKey,
+  MAX_PAYLOAD_BYTES,
+  platformFault,
+  sessionService,
+  snapshotKey,
+  type Mapping,
+  type Output,
+  type Parsed,
+} from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { cursorOf, placeOf } from './domain/cursor.js';
 import { mappingPublished, snapshotPublished } from './domain/facts.js';
@@ -61,9 +72,15 @@ export class Snapshots {
     return { text: row.text.slice(offset, end), next: end < row.text.length ? end : null, agentId: row.agentId };
   }
 
-  async list({ sessionId, agentId, cursor, limit }: Parsed<typeof sessionService.listSnapshots>): Promise<Output<typeof sessionService.listSnapshots>> {
+  async list({
+    sessionId,
+    agentId,
+    cursor,
+    limit,
+  }: Parsed<typeof sessionService.listSnapshots>): Promise<Output<typeof sessionService.listSnapshots>> {
     const before = cursor === undefined ? undefined : placeOf(cursor);
-    if (cursor !== undefined && before === undefined) throw platformFault('INVALID_INPUT', { issues: [{ path: 'cursor', message: 'send back the cursor of the page before, as it was' }] });
+    if (cursor !== undefined && before === undefined)
+      throw platformFault('INVALID_INPUT', { issues: [{ path: 'cursor', message: 'send back the cursor of the page before, as it was' }] });
     const items = await snapshots.given(this.transactions.read, { sessionId, agentId, before, limit });
     const last = items.at(-1);
     return { items, ...(items.length === limit && last?.sessionId != null ? { cursor: cursorOf(last.at, last.sessionId) } : {}) };
@@ -92,7 +109,11 @@ export class Snapshots {
     const zipped = gzipSync(canonical);
     const parts = Math.ceil(zipped.length / PART_BYTES);
     for (let index = 0; index < parts; index++) {
-      await this.jetstream.put(SNAPSHOTS, snapshotKey.part(agentId, fingerprint, index), zipped.subarray(index * PART_BYTES, (index + 1) * PART_BYTES));
+      await this.jetstream.put(
+        SNAPSHOTS,
+        snapshotKey.part(agentId, fingerprint, index),
+        zipped.subarray(index * PART_BYTES, (index + 1) * PART_BYTES),
+      );
     }
     await this.jetstream.put(SNAPSHOTS, snapshotKey.head(agentId, fingerprint), JSON.stringify({ parts, bytes: canonical.length }));
   }

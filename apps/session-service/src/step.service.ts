@@ -22,24 +22,41 @@ export class StepService {
   async step(input: Step, call: Call<typeof sessionService.stepRun>): Promise<Output<typeof sessionService.stepRun>> {
     if (haveRepeatedIds(input.calls)) throw fault(sessionService.stepRun, 'CALL_ID_REPEATED');
     const digests = digestsOf(input.calls);
-    if (digests === undefined) throw platformFault('INVALID_INPUT', { issues: [{ path: 'calls', message: 'names and arguments must be well-formed Unicode text' }] });
+    if (digests === undefined)
+      throw platformFault('INVALID_INPUT', {
+        issues: [{ path: 'calls', message: 'names and arguments must be well-formed Unicode text' }],
+      });
     const from = { contract: sessionService.stepRun, agentId: call.keys.agentId, ref: input };
     const { run } = await guarded(this.transactions.read, from);
     await this.results.absorb(run);
     const before = await this.#store(input, { from, digests });
     // Before the answer: the batch that follows it finds a gateway that knows the step.
-    this.bus.signal(toolGateway.stepStored, { runId: run.id, step: input.step, callsBefore: before, calls: digests }, { keys: { runId: run.id } });
+    this.bus.signal(
+      toolGateway.stepStored,
+      { runId: run.id, step: input.step, callsBefore: before, calls: digests },
+      { keys: { runId: run.id } },
+    );
     return { step: input.step };
   }
 
-  async #store(input: Step, { from, digests }: { readonly from: Parameters<typeof guarded>[1]; readonly digests: StepDigest[] }): Promise<number> {
+  async #store(
+    input: Step,
+    { from, digests }: { readonly from: Parameters<typeof guarded>[1]; readonly digests: StepDigest[] },
+  ): Promise<number> {
     return this.transactions.run(async (unit) => {
       const { run } = await guarded(unit.sql, from, { lock: true });
       const newest = await tape.newestStep(unit.sql, run.originRunId);
       if (input.step !== nextStep(newest)) throw fault(sessionService.stepRun, 'STEP_TAKEN', { step: nextStep(newest) });
       const before = callsBefore(newest);
       const { step, usage } = input;
-      await tape.storeStep(unit, { originRunId: run.originRunId, runId: run.id, step, callsBefore: before, calls: digests, usage: usage ?? null });
+      await tape.storeStep(unit, {
+        originRunId: run.originRunId,
+        runId: run.id,
+        step,
+        callsBefore: before,
+        calls: digests,
+        usage: usage ?? null,
+      });
       await tape.append(unit, run.sessionId, stepEntries(input, { runId: run.id, originRunId: run.originRunId }));
       return before;
     });

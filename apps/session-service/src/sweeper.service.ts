@@ -69,7 +69,9 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
     const before = (ms: number) => new Date(now.getTime() - ms);
     const db = this.transactions.read;
     await this.#attempt('expired interactions', () => this.interactions.expire(now));
-    await this.#attempt('lapsed leases', async () => this.#each(await this.leases.lapsed(await runs.working(db, before(YOUNG_MS))), (id) => this.#lapse(id)));
+    await this.#attempt('lapsed leases', async () =>
+      this.#each(await this.leases.lapsed(await runs.working(db, before(YOUNG_MS))), (id) => this.#lapse(id)),
+    );
     await this.#attempt('forsaken runs', async () => this.#each(await runs.forsaken(db, before(FORSAKEN_MS)), (id) => this.#forsaken(id)));
     await this.#attempt('runs to offer again', async () => this.#each(await runs.toRequeue(db, now), (id) => this.finishes.offerAgain(id)));
     await this.#attempt('runs to resume', async () => this.#each(await runs.toResume(db), (id) => this.resumes.resume(id)));
@@ -87,7 +89,8 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
       const newest = (await runs.attempts(unit.sql, runId)).at(-1);
       if (newest === undefined || newest.closedAt !== null || Date.parse(newest.openedAt) > unit.now.getTime() - YOUNG_MS) return undefined;
       const isLast = run.attempt - run.uncounted >= MAX_DELIVERIES;
-      if (isLast) return { run: await this.endings.end(unit, run, { status: 'failed', fault: userVisible('DELIVERIES_EXHAUSTED') }), isLast };
+      if (isLast)
+        return { run: await this.endings.end(unit, run, { status: 'failed', fault: userVisible('DELIVERIES_EXHAUSTED') }), isLast };
       await runs.closeAttempts(unit, runId);
       return { run: await runs.move(unit, run, { reason: 'the worker’s lease lapsed' }), isLast };
     });
@@ -113,7 +116,10 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
 
   /** A job that was delivered three times: unless somebody works on its run, the run has failed. */
   async #exhausted(advisory: unknown): Promise<void> {
-    const sequence = typeof advisory === 'object' && advisory !== null && 'stream_seq' in advisory && typeof advisory.stream_seq === 'number' ? advisory.stream_seq : undefined;
+    const sequence =
+      typeof advisory === 'object' && advisory !== null && 'stream_seq' in advisory && typeof advisory.stream_seq === 'number'
+        ? advisory.stream_seq
+        : undefined;
     if (sequence === undefined) return;
     const manager = await this.jetstream.manager();
     const message = await manager.direct.getMessage(streams.runs.name, { seq: sequence });

@@ -7,7 +7,18 @@ import type { Reader, Unit } from './transactions.repository.js';
 
 type Kind = TapeEntry['kind'];
 
-const WITHOUT_SEARCH = { id: true, sessionId: true, runId: true, originRunId: true, kind: true, step: true, callId: true, role: true, content: true, at: true } as const;
+const WITHOUT_SEARCH = {
+  id: true,
+  sessionId: true,
+  runId: true,
+  originRunId: true,
+  kind: true,
+  step: true,
+  callId: true,
+  role: true,
+  content: true,
+  at: true,
+} as const;
 
 interface Row {
   readonly id: number;
@@ -35,33 +46,62 @@ export interface Passage {
   readonly text: string;
   readonly at: string;
 }
-const passageOf = (row: { id: number; kind: string; text: string; at: Date }): Passage => ({ ...row, kind: row.kind as Kind, at: row.at.toISOString() });
+const passageOf = (row: { id: number; kind: string; text: string; at: Date }): Passage => ({
+  ...row,
+  kind: row.kind as Kind,
+  at: row.at.toISOString(),
+});
 
 export const tape = {
   /** Appends under the session's lock; a result that stands there already is left alone. Tells of what joined. */
   async append(unit: Unit, sessionId: string, entries: readonly NewEntry[]): Promise<(NewEntry & { readonly id: number })[]> {
     const fresh = await withoutKnownResults(unit.sql, entries);
     if (fresh.length === 0) return [];
-    const { tapeHead } = await unit.sql.session.update({ where: { id: sessionId }, data: { tapeHead: { increment: fresh.length } }, select: { tapeHead: true } });
+    const { tapeHead } = await unit.sql.session.update({
+      where: { id: sessionId },
+      data: { tapeHead: { increment: fresh.length } },
+      select: { tapeHead: true },
+    });
     const placed = fresh.map((entry, index) => ({ ...entry, id: tapeHead - fresh.length + 1 + index }));
-    await unit.sql.tapeEntry.createMany({ data: placed.map((entry) => ({ ...entry, sessionId, content: entry.content as object, at: unit.now })) });
+    await unit.sql.tapeEntry.createMany({
+      data: placed.map((entry) => ({ ...entry, sessionId, content: entry.content as object, at: unit.now })),
+    });
     for (const entry of placed) unit.tell(...tapeAppended(sessionId, entry, unit.now));
     return placed;
   },
 
   async list(db: Reader, sessionId: string, page: { readonly after: number; readonly limit: number }): Promise<StoredEntry[]> {
-    const rows = await db.tapeEntry.findMany({ where: { sessionId, id: { gt: page.after } }, orderBy: { id: 'asc' }, take: page.limit, select: WITHOUT_SEARCH });
+    const rows = await db.tapeEntry.findMany({
+      where: { sessionId, id: { gt: page.after } },
+      orderBy: { id: 'asc' },
+      take: page.limit,
+      select: WITHOUT_SEARCH,
+    });
     return rows.map(entryOf);
   },
 
   /** The newest entries, in tape order. */
-  async newest(db: Reader, sessionId: string, page: { readonly before: number | undefined; readonly limit: number }): Promise<StoredEntry[]> {
+  async newest(
+    db: Reader,
+    sessionId: string,
+    page: { readonly before: number | undefined; readonly limit: number },
+  ): Promise<StoredEntry[]> {
     const where = { sessionId, ...(page.before === undefined ? {} : { id: { lt: page.before } }) };
     const rows = await db.tapeEntry.findMany({ where, orderBy: { id: 'desc' }, take: page.limit, select: WITHOUT_SEARCH });
     return rows.map(entryOf).toReversed();
   },
 
-  async search(db: Reader, query: { sessionId: string; text: string; kinds: readonly Kind[] | undefined; start: string | undefined; end: string | undefined; limit: number }): Promise<Passage[]> {
+  async search(
+    db: Reader,
+    query: {
+      sessionId: string;
+      text: string;
+      kinds: readonly Kind[] | undefined;
+      start: string | undefined;
+      end: string | undefined;
+      limit: number;
+    },
+  ): Promise<Passage[]> {
     const kinds = query.kinds === undefined || query.kinds.length === 0 ? null : [...query.kinds];
     const rows = await db.$queryRaw<{ id: number; kind: string; text: string; at: Date }[]>`
       SELECT e."id", e."kind", ts_headline('simple', left(e."text", 20000), q, 'StartSel=, StopSel=, MaxFragments=2, MaxWords=40, MinWords=10') AS "text", e."at"
@@ -75,23 +115,39 @@ export const tape = {
   },
 
   async around(db: Reader, sessionId: string, ids: readonly number[]): Promise<Passage[]> {
-    const rows = await db.tapeEntry.findMany({ where: { sessionId, id: { in: [...ids] } }, orderBy: { id: 'asc' }, select: { id: true, kind: true, text: true, at: true } });
+    const rows = await db.tapeEntry.findMany({
+      where: { sessionId, id: { in: [...ids] } },
+      orderBy: { id: 'asc' },
+      select: { id: true, kind: true, text: true, at: true },
+    });
     return rows.map(passageOf);
   },
 
   async calls(db: Reader, { originRunId, step }: OfStep): Promise<IntendedCall[]> {
-    const rows = await db.tapeEntry.findMany({ where: { originRunId, step, kind: 'tool_call' }, orderBy: { id: 'asc' }, select: { content: true } });
+    const rows = await db.tapeEntry.findMany({
+      where: { originRunId, step, kind: 'tool_call' },
+      orderBy: { id: 'asc' },
+      select: { content: true },
+    });
     return rows.map(({ content }) => content as unknown as IntendedCall);
   },
 
   async results(db: Reader, { originRunId, step }: OfStep): Promise<CallResult[]> {
-    const rows = await db.tapeEntry.findMany({ where: { originRunId, step, kind: 'tool_result' }, orderBy: { id: 'asc' }, select: { content: true } });
+    const rows = await db.tapeEntry.findMany({
+      where: { originRunId, step, kind: 'tool_result' },
+      orderBy: { id: 'asc' },
+      select: { content: true },
+    });
     return rows.map(({ content }) => content as unknown as CallResult);
   },
 
   /** What the model said last in an origin run. */
   async lastSaid(db: Reader, originRunId: string): Promise<StoredEntry | undefined> {
-    const row = await db.tapeEntry.findFirst({ where: { originRunId, kind: 'message', role: 'assistant' }, orderBy: { step: 'desc' }, select: WITHOUT_SEARCH });
+    const row = await db.tapeEntry.findFirst({
+      where: { originRunId, kind: 'message', role: 'assistant' },
+      orderBy: { step: 'desc' },
+      select: WITHOUT_SEARCH,
+    });
     return row === null ? undefined : entryOf(row);
   },
 
@@ -109,7 +165,14 @@ export const tape = {
     return row === null ? undefined : { step: row.step, callsBefore: row.callsBefore, calls: row.calls as unknown as StepDigest[] };
   },
 
-  async storeStep(unit: Unit, step: StoredStep & { originRunId: string; runId: string; usage: { provider: string; model: string; inputTokens: number; outputTokens: number } | null }): Promise<void> {
+  async storeStep(
+    unit: Unit,
+    step: StoredStep & {
+      originRunId: string;
+      runId: string;
+      usage: { provider: string; model: string; inputTokens: number; outputTokens: number } | null;
+    },
+  ): Promise<void> {
     const { usage, calls, ...rest } = step;
     await unit.sql.runStep.create({ data: { ...rest, calls: calls.map((call) => ({ ...call })), ...(usage ?? {}), at: unit.now } });
   },
@@ -124,7 +187,8 @@ async function withoutKnownResults(db: Reader, entries: readonly NewEntry[]): Pr
   return entries.filter((entry) => entry.kind !== 'tool_result' || !keys.has(keyOf(entry)));
 }
 
-const keyOf = ({ originRunId, step, callId }: Pick<NewEntry, 'originRunId' | 'step' | 'callId'>) => JSON.stringify([originRunId, step, callId]);
+const keyOf = ({ originRunId, step, callId }: Pick<NewEntry, 'originRunId' | 'step' | 'callId'>) =>
+  JSON.stringify([originRunId, step, callId]);
 
 function skillNameIn(text: string): string[] {
   try {

@@ -10,7 +10,16 @@ import { Transactions } from './transactions.repository.js';
 const PAGE_BYTES = 400 * 1024;
 const EXCERPT_BYTES = 2_000;
 
-const publicEntry = (sessionId: string, { id, runId, kind, step, role, content, at }: StoredEntry): TapeEntry => ({ id, sessionId, runId, kind, step, role, content, at });
+const publicEntry = (sessionId: string, { id, runId, kind, step, role, content, at }: StoredEntry): TapeEntry => ({
+  id,
+  sessionId,
+  runId,
+  kind,
+  step,
+  role,
+  content,
+  at,
+});
 
 /** Reads tapes, for people and for the tools that search them. */
 @Injectable()
@@ -32,12 +41,27 @@ export class TapeService {
     return { items, next: items.length < entries.length ? (items.at(-1)?.id ?? null) : null };
   }
 
-  async search({ sessionId, query, limit, kinds, start, end }: Parsed<typeof sessionService.searchTape>): Promise<Output<typeof sessionService.searchTape>> {
+  async search({
+    sessionId,
+    query,
+    limit,
+    kinds,
+    start,
+    end,
+  }: Parsed<typeof sessionService.searchTape>): Promise<Output<typeof sessionService.searchTape>> {
     const found = await tape.search(this.transactions.read, { sessionId, text: query.replaceAll('\u0000', ' '), kinds, start, end, limit });
     return { entries: found.map(({ id, kind, text, at }) => ({ id, kind, excerpt: excerptOf(text, EXCERPT_BYTES), at })) };
   }
 
-  async context({ sessionId, entryIds, before, after, limit, entryBytes, totalBytes }: Parsed<typeof sessionService.tapeContext>): Promise<Output<typeof sessionService.tapeContext>> {
+  async context({
+    sessionId,
+    entryIds,
+    before,
+    after,
+    limit,
+    entryBytes,
+    totalBytes,
+  }: Parsed<typeof sessionService.tapeContext>): Promise<Output<typeof sessionService.tapeContext>> {
     const wanted = new Set(entryIds.flatMap((id) => Array.from({ length: before + after + 1 }, (_unused, offset) => id - before + offset)));
     const found = (await tape.around(this.transactions.read, sessionId, [...wanted])).slice(0, limit);
     let left = totalBytes;

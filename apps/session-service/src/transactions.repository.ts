@@ -13,7 +13,8 @@ export interface Doer {
   readonly traceId?: string | undefined;
 }
 
-export type AuditFact = Pick<AuditRecord, 'action' | 'target' | 'projectId'> & Partial<Pick<AuditRecord, 'beforeDigest' | 'afterDigest' | 'rule' | 'reason'>>;
+export type AuditFact = Pick<AuditRecord, 'action' | 'target' | 'projectId'> &
+  Partial<Pick<AuditRecord, 'beforeDigest' | 'afterDigest' | 'rule' | 'reason'>>;
 
 /** One transaction, and what is to be told once it is committed. */
 export class Unit {
@@ -68,7 +69,8 @@ export class Transactions {
         const unit = new Unit(transaction, new Date());
         const result = await work(unit);
         const told = await addToOutbox(transaction, OWNER, unit.messages);
-        for (const { fact, doer } of unit.audits) told.push(...(await appendAudit(transaction, OWNER, entryOf(fact, { doer, at: unit.now }))));
+        for (const { fact, doer } of unit.audits)
+          told.push(...(await appendAudit(transaction, OWNER, entryOf(fact, { doer, at: unit.now }))));
         return { result, told };
       },
       { timeout: TRANSACTION_MS, maxWait: TRANSACTION_MS },

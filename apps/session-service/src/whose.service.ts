@@ -12,16 +12,29 @@ import { Transactions } from './transactions.repository.js';
 export class WhoseReader {
   constructor(private readonly transactions: Transactions) {}
 
-  async ofMessage(agent: Agent, session: SessionRecord, sender: { readonly principal: Principal; readonly roles: readonly string[] }): Promise<Whose> {
+  async ofMessage(
+    agent: Agent,
+    session: SessionRecord,
+    sender: { readonly principal: Principal; readonly roles: readonly string[] },
+  ): Promise<Whose> {
     const { adapter, scene, sceneId } = session;
-    return { agent, ancestors: await this.#ancestors(session), session, subject: subjectOf({ adapter, scene, sceneId, ...sender }), activeSkills: [] };
+    return {
+      agent,
+      ancestors: await this.#ancestors(session),
+      session,
+      subject: subjectOf({ adapter, scene, sceneId, ...sender }),
+      activeSkills: [],
+    };
   }
 
   /** As its run stands now: with the skills that its model has opened. Undefined where run, session or agent is gone. */
   async ofRun(runId: string): Promise<Whose | undefined> {
     const run = await runs.find(this.transactions.read, runId);
     if (run === undefined) return undefined;
-    const [agent, session] = await Promise.all([agents.find(this.transactions.read, run.agentId), sessions.find(this.transactions.read, run.sessionId)]);
+    const [agent, session] = await Promise.all([
+      agents.find(this.transactions.read, run.agentId),
+      sessions.find(this.transactions.read, run.sessionId),
+    ]);
     if (agent === undefined || session === undefined) return undefined;
     const whose = await this.ofMessage(agent, session, run);
     return { ...whose, activeSkills: await tape.openedSkills(this.transactions.read, run.originRunId) };

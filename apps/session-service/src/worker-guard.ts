@@ -21,7 +21,11 @@ export const hashOf = (token: string): string => createHash('sha256').update(tok
 export const newToken = (): string => randomBytes(32).toString('base64url');
 
 /** The run and its attempts, where the caller's agent, references and token are right. Throws the refusal otherwise. */
-export async function guarded(db: Reader, from: FromWorker, options: { readonly lock: boolean } = { lock: false }): Promise<{ run: RunRecord; attempts: Attempt[] }> {
+export async function guarded(
+  db: Reader,
+  from: FromWorker,
+  options: { readonly lock: boolean } = { lock: false },
+): Promise<{ run: RunRecord; attempts: Attempt[] }> {
   const { run, attempts, refusal } = await known(db, from, options);
   if (refusal !== null) throw fault(from.contract, refusal);
   return { run, attempts };

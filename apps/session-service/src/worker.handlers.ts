@@ -28,7 +28,10 @@ export class WorkerHandlers {
   @Answers(sessionService.renewRun) renew(input: Parsed<typeof sessionService.renewRun>, call: Call<typeof sessionService.renewRun>) {
     return this.attempts.renew(input, call);
   }
-  @Answers(sessionService.refreshRun) refresh(input: Parsed<typeof sessionService.refreshRun>, call: Call<typeof sessionService.refreshRun>) {
+  @Answers(sessionService.refreshRun) refresh(
+    input: Parsed<typeof sessionService.refreshRun>,
+    call: Call<typeof sessionService.refreshRun>,
+  ) {
     return this.refreshes.refresh(input, call);
   }
   @Answers(sessionService.finishRun) finish(input: Parsed<typeof sessionService.finishRun>, call: Call<typeof sessionService.finishRun>) {

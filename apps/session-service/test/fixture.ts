@@ -49,7 +49,12 @@ export class Fixture {
 
   async addReplica(): Promise<Running> {
     const { nats, postgres } = this;
-    const replica = await startService('session-service', SessionServiceModule, { nats, postgres, config: SessionServiceConfig, database: openDatabase });
+    const replica = await startService('session-service', SessionServiceModule, {
+      nats,
+      postgres,
+      config: SessionServiceConfig,
+      database: openDatabase,
+    });
     this.replicas.push(replica);
     return replica;
   }
@@ -63,13 +68,23 @@ export class Fixture {
 
   /** An agent of its own, so that tests in one file do not meet. */
   async agent(more: Partial<Input<typeof sessionService.putAgent>> = {}): Promise<Agent> {
-    const agent = await this.bus.call(sessionService.putAgent, { id: `agent-${randomUUID().slice(0, 8)}`, policy: { servers: null, skills: null, plugins: null }, ...more });
+    const agent = await this.bus.call(sessionService.putAgent, {
+      id: `agent-${randomUUID().slice(0, 8)}`,
+      policy: { servers: null, skills: null, plugins: null },
+      ...more,
+    });
     await this.bus.call(sessionService.ensurePool, { agentId: agent.id, pool: 'shared' });
     return agent;
   }
 
   send(agent: Pick<Agent, 'id'>, content = 'Hello', more: Partial<Input<typeof sessionService.receiveMessage>> = {}) {
-    return this.bus.call(sessionService.receiveMessage, { principal: alice, agentId: agent.id, content, idempotencyKey: randomUUID(), ...more });
+    return this.bus.call(sessionService.receiveMessage, {
+      principal: alice,
+      agentId: agent.id,
+      content,
+      idempotencyKey: randomUUID(),
+      ...more,
+    });
   }
 
   /** Takes the next job of an agent, as a worker does. */
@@ -94,10 +109,18 @@ export class Fixture {
   }
 
   step({ agentId, ref, token }: Attempt, step: number, calls: { callId: string; name: string; arguments: string }[] = []) {
-    return this.bus.call(sessionService.stepRun, { ...ref, token, step, role: 'assistant', content: [{ type: 'text', text: `step ${step}` }], calls }, { keys: { agentId } });
+    return this.bus.call(
+      sessionService.stepRun,
+      { ...ref, token, step, role: 'assistant', content: [{ type: 'text', text: `step ${step}` }], calls },
+      { keys: { agentId } },
+    );
   }
 
-  finish({ agentId, ref, token }: Attempt, status: 'completed' | 'waiting' | 'failed' | 'cancelled', more: { code?: 'WORKSPACE_UNAVAILABLE' } = {}) {
+  finish(
+    { agentId, ref, token }: Attempt,
+    status: 'completed' | 'waiting' | 'failed' | 'cancelled',
+    more: { code?: 'WORKSPACE_UNAVAILABLE' } = {},
+  ) {
     return this.bus.call(sessionService.finishRun, { ...ref, token, status, ...more }, { keys: { agentId } });
   }
 
@@ -120,8 +143,28 @@ export class Fixture {
 export const call = (callId: string, name = 'question', args = '{}') => ({ callId, name, arguments: args });
 
 /** What the gateway asks for one call. */
-export function ask(operationId: string, callId: string, order: number, more: Partial<Input<typeof sessionService.requestInteractions>['requests'][number]> = {}) {
-  return { kind: 'permission' as const, callId, operationId, tool: 'question', argumentsPreview: '{}', argumentsHash: sha256Hex('{}'), question: null, rule: null, approvers: [], notRequester: false, order, expiresMs: 60_000, target: null, ...more };
+export function ask(
+  operationId: string,
+  callId: string,
+  order: number,
+  more: Partial<Input<typeof sessionService.requestInteractions>['requests'][number]> = {},
+) {
+  return {
+    kind: 'permission' as const,
+    callId,
+    operationId,
+    tool: 'question',
+    argumentsPreview: '{}',
+    argumentsHash: sha256Hex('{}'),
+    question: null,
+    rule: null,
+    approvers: [],
+    notRequester: false,
+    order,
+    expiresMs: 60_000,
+    target: null,
+    ...more,
+  };
 }
 
 /** The code of the fault that a call ends with. */

@@ -28,22 +28,48 @@ it('a message becomes a run that a worker takes, steps through and completes', a
 
   const attempt = await fixture.attempt(agent.id, job);
   message.ack();
-  expect(attempt.start).toMatchObject({ attempt: 1, step: 0, openCalls: [], messages: [{ role: 'user', content: [{ type: 'text', text: 'What is new?' }] }] });
+  expect(attempt.start).toMatchObject({
+    attempt: 1,
+    step: 0,
+    openCalls: [],
+    messages: [{ role: 'user', content: [{ type: 'text', text: 'What is new?' }] }],
+  });
   const authority = await fixture.bus.call(sessionService.getAuthority, { runId: job.runId });
   expect(authority).toMatchObject({ status: 'running', fingerprint: job.fingerprint, revokedOwners: [], step: null, stateVersion: 2 });
   expect(authority.stateSequence).toBe((await fixture.fact(journalSubject.runState(job.runId)))?.seq);
 
   await fixture.step(attempt, 0, [call('c1', 'question', '{"a":1}')]);
   const signal = await stored.next(({ payload }) => payload.runId === job.runId);
-  expect(signal.payload).toMatchObject({ step: 0, callsBefore: 0, calls: [{ callId: 'c1', digest: digestOf({ arguments: '{"a":1}', name: 'question' }) }] });
+  expect(signal.payload).toMatchObject({
+    step: 0,
+    callsBefore: 0,
+    calls: [{ callId: 'c1', digest: digestOf({ arguments: '{"a":1}', name: 'question' }) }],
+  });
   expect(await codeOf(fixture.finish(attempt, 'completed'))).toBe('OPEN_CALLS');
   expect(await codeOf(fixture.step(attempt, 0))).toBe('STEP_TAKEN');
 
   const operation = operationId(job.originRunId, 0, 'c1');
-  const outcome = { schemaVersion: 1, operationId: operation, originRunId: job.originRunId, status: 'completed', content: [{ type: 'text', text: 'fine' }], durationMs: 3, gatewayId: crypto.randomUUID(), at: new Date().toISOString() };
+  const outcome = {
+    schemaVersion: 1,
+    operationId: operation,
+    originRunId: job.originRunId,
+    status: 'completed',
+    content: [{ type: 'text', text: 'fine' }],
+    durationMs: 3,
+    gatewayId: crypto.randomUUID(),
+    at: new Date().toISOString(),
+  };
   await fixture.write(journalSubject.outcome(job.originRunId, operation), outcome);
   const view = await fixture.read(attempt);
-  expect(view).toMatchObject({ step: 1, openCalls: [], messages: [{ role: 'user' }, { role: 'assistant' }, { role: 'tool', results: [{ callId: 'c1', status: 'completed', content: [{ text: 'fine' }] }] }] });
+  expect(view).toMatchObject({
+    step: 1,
+    openCalls: [],
+    messages: [
+      { role: 'user' },
+      { role: 'assistant' },
+      { role: 'tool', results: [{ callId: 'c1', status: 'completed', content: [{ text: 'fine' }] }] },
+    ],
+  });
 
   await fixture.step(attempt, 1);
   expect(await fixture.finish(attempt, 'completed')).toEqual({ status: 'completed', resumeRunId: null });
@@ -64,7 +90,10 @@ it('a redelivered run goes on where it stopped, and the older attempt is stale',
   expect(await codeOf(fixture.read(first))).toBe('STALE_INSTANCE');
   await fixture.attempt(agent.id, job);
   expect(await codeOf(fixture.attempt(agent.id, job))).toBe('TURN_ENDED');
-  expect(await fixture.bus.call(sessionService.getRun, { id: job.runId })).toMatchObject({ status: 'failed', fault: { code: 'DELIVERIES_EXHAUSTED' } });
+  expect(await fixture.bus.call(sessionService.getRun, { id: job.runId })).toMatchObject({
+    status: 'failed',
+    fault: { code: 'DELIVERIES_EXHAUSTED' },
+  });
 });
 
 it('somebody else’s run and one that does not exist are refused alike', async () => {
@@ -72,9 +101,11 @@ it('somebody else’s run and one that does not exist are refused alike', async 
   await fixture.send(agent);
   const attempt = await fixture.begin(agent.id);
   const bodies = await Promise.all(
-    [{ ...attempt, agentId: other.id }, { ...attempt, ref: { ...attempt.ref, runId: crypto.randomUUID() } }, { ...attempt, token: 'a-token-that-it-never-had' }].map((forged) =>
-      fixture.read(forged).catch((error: unknown) => (error as { toBody(): unknown }).toBody()),
-    ),
+    [
+      { ...attempt, agentId: other.id },
+      { ...attempt, ref: { ...attempt.ref, runId: crypto.randomUUID() } },
+      { ...attempt, token: 'a-token-that-it-never-had' },
+    ].map((forged) => fixture.read(forged).catch((error: unknown) => (error as { toBody(): unknown }).toBody())),
   );
   expect(bodies[0]).toMatchObject({ code: 'TOOL_NOT_IN_SNAPSHOT' });
   expect(bodies[1]).toEqual(bodies[0]);
@@ -83,7 +114,10 @@ it('somebody else’s run and one that does not exist are refused alike', async 
 
 it('a key is answered once, and what comes while a run is open waits its turn', async () => {
   const agent = await fixture.agent();
-  const [one, two] = await Promise.all([fixture.send(agent, 'first', { idempotencyKey: 'k1' }), fixture.send(agent, 'first', { idempotencyKey: 'k1' })]);
+  const [one, two] = await Promise.all([
+    fixture.send(agent, 'first', { idempotencyKey: 'k1' }),
+    fixture.send(agent, 'first', { idempotencyKey: 'k1' }),
+  ]);
   expect(two).toEqual(one);
   const later = await fixture.send(agent, 'second');
   expect(later).toMatchObject({ runId: null, queued: true, position: 1, sessionId: one.sessionId });
@@ -91,7 +125,11 @@ it('a key is answered once, and what comes while a run is open waits its turn', 
   await fixture.step(attempt, 0);
   await fixture.finish(attempt, 'completed');
   const next = await fixture.begin(agent.id);
-  expect(next.start.messages.map((message) => ('content' in message ? message.content[0] : null))).toMatchObject([{ text: 'first' }, { text: 'step 0' }, { text: 'second' }]);
+  expect(next.start.messages.map((message) => ('content' in message ? message.content[0] : null))).toMatchObject([
+    { text: 'first' },
+    { text: 'step 0' },
+    { text: 'second' },
+  ]);
 });
 
 it('a policy refuses or steers instead', async () => {
@@ -112,7 +150,10 @@ it('a policy that changes moves the state of live runs before it answers', async
   const before = await fixture.bus.call(sessionService.getAuthority, { runId: attempt.ref.runId });
   const same = await fixture.bus.call(sessionService.putAgent, { ...agent, instructions: 'others' });
   expect(same).toMatchObject({ version: 2, policyVersion: 1 });
-  const changed = await fixture.bus.call(sessionService.putAgent, { ...agent, policy: { ...agent.policy, rules: [{ decision: 'deny', tool: '*' }] } });
+  const changed = await fixture.bus.call(sessionService.putAgent, {
+    ...agent,
+    policy: { ...agent.policy, rules: [{ decision: 'deny', tool: '*' }] },
+  });
   expect(changed).toMatchObject({ version: 3, policyVersion: 2 });
   expect((await fixture.fact(journalSubject.runState(attempt.ref.runId)))?.seq).toBeGreaterThan(before.stateSequence);
   const after = await fixture.bus.call(sessionService.getAuthority, { runId: attempt.ref.runId });
@@ -125,12 +166,18 @@ it('a cancel moves the state, withdraws what was asked, and lets the next messag
   const attempt = await fixture.begin(agent.id);
   const { ref } = attempt;
   await fixture.step(attempt, 0, [call('c1')]);
-  await fixture.bus.call(sessionService.requestInteractions, { runId: ref.runId, step: 0, requests: [ask(operationId(ref.originRunId, 0, 'c1'), 'c1', 0)] });
+  await fixture.bus.call(sessionService.requestInteractions, {
+    runId: ref.runId,
+    step: 0,
+    requests: [ask(operationId(ref.originRunId, 0, 'c1'), 'c1', 0)],
+  });
   await fixture.send(agent, 'waits');
   const told = await collect(fixture.nats.connection, toolGateway.cancelRunCalls);
   expect(await fixture.bus.call(sessionService.cancelRun, { id: ref.runId })).toEqual({ state: 'ended' });
   expect((await told.next(({ payload }) => payload.runId === ref.runId)).payload.abort).toBe(true);
-  expect(await fixture.bus.call(sessionService.renewRun, { ...ref, token: attempt.token }, { keys: { agentId: agent.id } })).toEqual({ cancelled: true });
+  expect(await fixture.bus.call(sessionService.renewRun, { ...ref, token: attempt.token }, { keys: { agentId: agent.id } })).toEqual({
+    cancelled: true,
+  });
   expect(await codeOf(fixture.step(attempt, 1))).toBe('TURN_ENDED');
   expect(await fixture.bus.call(sessionService.cancelRun, { id: ref.runId })).toEqual({ state: 'ended' });
   const next = await fixture.begin(agent.id);

@@ -60,12 +60,22 @@ export function startWorld(connection: NatsConnection): World {
   const asked = new Map<string, number>();
   let epoch = 1;
   const count = (subject: string): void => void asked.set(subject, (asked.get(subject) ?? 0) + 1);
-  const world: World = { tools: [registration('question')], servers: [], skills: [], plugins: [], changed: () => void epoch++, asked, close: () => responder.close() };
+  const world: World = {
+    tools: [registration('question')],
+    servers: [],
+    skills: [],
+    plugins: [],
+    changed: () => void epoch++,
+    asked,
+    close: () => responder.close(),
+  };
   responder.answer(toolGateway.listTools, () => (count('tools'), { epoch, reservedTableVersion: 1, tools: world.tools, toolsets: [] }));
   responder.answer(mcpBroker.catalogueHeads, () => (count('heads'), { epoch, servers: world.servers.map(({ head }) => head) }));
-  responder.answer(mcpBroker.cataloguePage, ({ serverId }) => (count('pages'), { tools: world.servers.find(({ head }) => head.serverId === serverId)?.tools ?? [], next: null }));
+  responder.answer(
+    mcpBroker.cataloguePage,
+    ({ serverId }) => (count('pages'), { tools: world.servers.find(({ head }) => head.serverId === serverId)?.tools ?? [], next: null }),
+  );
   responder.answer(skillStore.effectiveSkills, () => (count('skills'), { epoch, skills: world.skills }));
   responder.answer(pluginRegistry.pluginSlots, () => (count('slots'), { epoch, plugins: world.plugins }));
   return world;
 }
-

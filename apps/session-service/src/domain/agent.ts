@@ -32,7 +32,12 @@ export function nextAgent(current: Agent | undefined, wanted: AgentSpec, now: Da
   const spec = specOf(wanted);
   const at = now.toISOString();
   if (current === undefined) {
-    return { agent: { ...spec, version: 1, policyVersion: 1, createdAt: at, updatedAt: at }, isNew: true, isChanged: true, movesAuthority: false };
+    return {
+      agent: { ...spec, version: 1, policyVersion: 1, createdAt: at, updatedAt: at },
+      isNew: true,
+      isChanged: true,
+      movesAuthority: false,
+    };
   }
   if (same(specOf(current), spec)) return { agent: current, isNew: false, isChanged: false, movesAuthority: false };
   const hasNewPolicy = !same(current.policy, spec.policy);

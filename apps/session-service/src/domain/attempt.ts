@@ -44,7 +44,9 @@ export const NO_TOKEN = '0'.repeat(64);
 
 /** The token hashes that the gateway compares with, newest last. */
 export function tokensOf(run: RunRecord, attempts: readonly Attempt[]): { attempt: number; hash: string }[] {
-  const known = [...attempts].sort((left, right) => left.number - right.number).map(({ number, tokenHash }) => ({ attempt: number, hash: tokenHash }));
+  const known = [...attempts]
+    .sort((left, right) => left.number - right.number)
+    .map(({ number, tokenHash }) => ({ attempt: number, hash: tokenHash }));
   const newest = attempts.find(({ number }) => number === run.attempt);
   const isClosed = newest !== undefined && newest.closedAt !== null;
   return [...known, ...(isClosed ? [{ attempt: run.attempt + 1, hash: NO_TOKEN }] : [])].slice(-16);

@@ -19,7 +19,11 @@ export type DecisionVerdict =
   | { readonly kind: 'invalid'; readonly reason: string };
 
 /** Whether a person may take this decision now. `first` is the earliest pending interaction of the session. */
-export function decisionVerdict(interaction: Interaction, decision: Decision, now: { readonly at: Date; readonly first: string }): DecisionVerdict {
+export function decisionVerdict(
+  interaction: Interaction,
+  decision: Decision,
+  now: { readonly at: Date; readonly first: string },
+): DecisionVerdict {
   if (interaction.status !== 'pending') return { kind: 'refuse', code: 'NO_INTERACTION' };
   if (Date.parse(interaction.expiresAt) <= now.at.getTime()) return { kind: 'expired' };
   if (now.first !== interaction.id) return { kind: 'order', first: now.first };
@@ -57,7 +61,12 @@ function answerVerdict(question: Question | null, answer: AnswerIn | undefined):
 /** What the model reads of a person's answer. */
 export function answerResult(callId: string, answer: AnswerIn): CallResult {
   const parts = [...answer.selected, ...(answer.text.trim() === '' ? [] : [answer.text])];
-  return { callId, status: 'completed', content: [{ type: 'text', text: parts.join('\n') }], structuredContent: { selected: answer.selected, text: answer.text } };
+  return {
+    callId,
+    status: 'completed',
+    content: [{ type: 'text', text: parts.join('\n') }],
+    structuredContent: { selected: answer.selected, text: answer.text },
+  };
 }
 
 /** How a call ends whose person said no, said nothing, or was asked in vain. */

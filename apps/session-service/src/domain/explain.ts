@@ -1,4 +1,11 @@
-import { decidePermission, reservedNameOf, type Composition, type Reason as Found, type SnapshotRecord, type SnapshotTool } from '@ambit/capability';
+import {
+  decidePermission,
+  reservedNameOf,
+  type Composition,
+  type Reason as Found,
+  type SnapshotRecord,
+  type SnapshotTool,
+} from '@ambit/capability';
 import type { Agent, Explanation, PermissionMode, Reason, ServerHead } from '@ambit/contracts';
 
 export interface Question {
@@ -19,14 +26,24 @@ export interface Question {
 }
 
 type Link = Explanation['chain'][number];
-const link = (step: string, verdict: Link['verdict'], [code, detail]: readonly [string, string]): Link => ({ step, verdict, code: code.slice(0, 60), detail: detail.slice(0, 1_000) });
+const link = (step: string, verdict: Link['verdict'], [code, detail]: readonly [string, string]): Link => ({
+  step,
+  verdict,
+  code: code.slice(0, 60),
+  detail: detail.slice(0, 1_000),
+});
 
 /** The whole chain for one tool or skill: how it got in and what happens when it is called, or the first reason it is absent. */
 export function explainCapability(question: Question): Explanation {
   const { kind, name, agent, session, composition } = question;
   const reasons = composition.reasons.filter((reason) => isAbout(reason, question));
   const found = reasons.find((reason) => reason.in) ?? reasons[0];
-  const chain = [agentLink(agent), ...sourceLinks(composition), ...(found === undefined ? [absentLink(kind, name)] : candidateLinks(found, question)), ...sessionLinks(question)];
+  const chain = [
+    agentLink(agent),
+    ...sourceLinks(composition),
+    ...(found === undefined ? [absentLink(kind, name)] : candidateLinks(found, question)),
+    ...sessionLinks(question),
+  ];
   const failed = chain.find(({ verdict }) => verdict === 'fail');
   const isGiven = session?.given == null ? found?.in === true : includes(session.given.record, question);
   return {
@@ -50,19 +67,33 @@ function isAbout(reason: Found, { kind, name }: Question): boolean {
 }
 
 const agentLink = ({ id, enabled, version, policyVersion }: Agent): Link =>
-  enabled ? link('agent', 'pass', ['ENABLED', `${id}, version ${version}, policy version ${policyVersion}`]) : link('agent', 'fail', ['AGENT_DISABLED', `${id} is switched off`]);
+  enabled
+    ? link('agent', 'pass', ['ENABLED', `${id}, version ${version}, policy version ${policyVersion}`])
+    : link('agent', 'fail', ['AGENT_DISABLED', `${id} is switched off`]);
 
 /** A source that did not answer is worth knowing whatever else is found. */
-const sourceLinks = ({ reasons }: Composition): Link[] => reasons.filter(({ kind, in: isIn }) => kind === 'source' && !isIn).map(({ name, code, detail }) => link(`source ${name}`, 'info', [code, detail]));
+const sourceLinks = ({ reasons }: Composition): Link[] =>
+  reasons
+    .filter(({ kind, in: isIn }) => kind === 'source' && !isIn)
+    .map(({ name, code, detail }) => link(`source ${name}`, 'info', [code, detail]));
 
-const absentLink = (kind: string, name: string): Link => link('registered', 'fail', ['NOT_REGISTERED', `no owner offers a ${kind} named ${name} to this agent`]);
+const absentLink = (kind: string, name: string): Link =>
+  link('registered', 'fail', ['NOT_REGISTERED', `no owner offers a ${kind} named ${name} to this agent`]);
 
 function candidateLinks(found: Found, question: Question): Link[] {
   const { kind, name, composition } = question;
   const reserved = reservedNameOf(name);
   const links = [link('owner', 'info', ['OWNER', found.owner]), link('slot', 'info', ['SLOT', found.slot])];
-  if (kind === 'tool') links.push(link('reserved', 'info', reserved === null ? ['NOT_RESERVED', 'no built-in has this name'] : ['RESERVED', `${reserved} belongs to the platform`]));
-  for (const { name: filter, passes, detail } of found.filters) links.push(link(`filter ${filter}`, passes ? 'pass' : 'fail', [passes ? 'PASSES' : found.code, detail]));
+  if (kind === 'tool')
+    links.push(
+      link(
+        'reserved',
+        'info',
+        reserved === null ? ['NOT_RESERVED', 'no built-in has this name'] : ['RESERVED', `${reserved} belongs to the platform`],
+      ),
+    );
+  for (const { name: filter, passes, detail } of found.filters)
+    links.push(link(`filter ${filter}`, passes ? 'pass' : 'fail', [passes ? 'PASSES' : found.code, detail]));
   links.push(link('composition', found.in ? 'pass' : 'fail', [found.code, found.detail]));
   const tool = kind === 'tool' ? composition.record.tools.find((one) => one.name === found.name) : undefined;
   return tool === undefined || !found.in ? links : [...links, ...toolLinks(tool, question)];
@@ -73,9 +104,20 @@ function toolLinks(tool: SnapshotTool, question: Question): Link[] {
   const links = [link('exposure', 'pass', ['EXPOSURE', tool.exposure])];
   if (target.kind === 'mcp') {
     const server = question.servers.find(({ serverId }) => serverId === target.serverId);
-    links.push(link('pin', 'info', ['PINNED', `${target.tool} of server ${server?.slug ?? target.serverId}, generation ${target.configGeneration}, binding ${target.bindingHash.slice(0, 12)}`]));
-    links.push(link('health', 'info', [server?.state ?? 'unknown', server?.reason ?? (server?.stale === true ? 'the last good list is served' : 'as the broker last saw it')]));
-  } else if (target.kind === 'worker') links.push(link('pin', 'info', ['PINNED', `${target.tool} of the agent’s worker, toolset ${target.toolsetDigest.slice(0, 12)}`]));
+    links.push(
+      link('pin', 'info', [
+        'PINNED',
+        `${target.tool} of server ${server?.slug ?? target.serverId}, generation ${target.configGeneration}, binding ${target.bindingHash.slice(0, 12)}`,
+      ]),
+    );
+    links.push(
+      link('health', 'info', [
+        server?.state ?? 'unknown',
+        server?.reason ?? (server?.stale === true ? 'the last good list is served' : 'as the broker last saw it'),
+      ]),
+    );
+  } else if (target.kind === 'worker')
+    links.push(link('pin', 'info', ['PINNED', `${target.tool} of the agent’s worker, toolset ${target.toolsetDigest.slice(0, 12)}`]));
   else links.push(link('pin', 'info', ['PINNED', `built-in ${target.id}, version ${target.version}`]));
   return [...links, permissionLink(tool, question)];
 }
@@ -97,11 +139,16 @@ function permissionLink(tool: SnapshotTool, { agent, ancestors, session }: Quest
       command: null,
     },
   });
-  return link('permission', permission.decision === 'deny' ? 'fail' : 'pass', [`CALL_${permission.decision.toUpperCase()}`, permission.rule]);
+  return link('permission', permission.decision === 'deny' ? 'fail' : 'pass', [
+    `CALL_${permission.decision.toUpperCase()}`,
+    permission.rule,
+  ]);
 }
 
 function includes(record: SnapshotRecord, { kind, name }: Question): boolean {
-  return kind === 'tool' ? record.tools.some((tool) => tool.name === name || tool.qualifiedName === name) : record.skills.some((skill) => skill.name === name);
+  return kind === 'tool'
+    ? record.tools.some((tool) => tool.name === name || tool.qualifiedName === name)
+    : record.skills.some((skill) => skill.name === name);
 }
 
 function sessionLinks(question: Question): Link[] {
@@ -109,18 +156,46 @@ function sessionLinks(question: Question): Link[] {
   if (session?.given == null) return [];
   const { fingerprint, record } = session.given;
   const isIn = includes(record, question);
-  const links = [link('snapshot', isIn ? 'pass' : 'fail', isIn ? ['IN_SNAPSHOT', fingerprint] : ['NOT_IN_SNAPSHOT', `${fingerprint} of the session’s newest run does not have it; a new run sees what is there now`])];
-  const owner = kind === 'tool' ? record.tools.find((tool) => tool.name === name || tool.qualifiedName === name)?.owner : record.skills.find((skill) => skill.name === name)?.owner;
+  const links = [
+    link(
+      'snapshot',
+      isIn ? 'pass' : 'fail',
+      isIn
+        ? ['IN_SNAPSHOT', fingerprint]
+        : ['NOT_IN_SNAPSHOT', `${fingerprint} of the session’s newest run does not have it; a new run sees what is there now`],
+    ),
+  ];
+  const owner =
+    kind === 'tool'
+      ? record.tools.find((tool) => tool.name === name || tool.qualifiedName === name)?.owner
+      : record.skills.find((skill) => skill.name === name)?.owner;
   if (owner === undefined) return links;
-  return [...links, session.revoked.includes(owner) ? link('fence', 'fail', ['TOOL_GONE', `something of ${owner} was taken away since the run was given its snapshot`]) : link('fence', 'pass', ['FENCE_UNMOVED', `nothing of ${owner} was taken away since`])];
+  return [
+    ...links,
+    session.revoked.includes(owner)
+      ? link('fence', 'fail', ['TOOL_GONE', `something of ${owner} was taken away since the run was given its snapshot`])
+      : link('fence', 'pass', ['FENCE_UNMOVED', `nothing of ${owner} was taken away since`]),
+  ];
 }
 
-function summaryOf({ kind, name, agent }: Question, { failed, last }: { readonly failed: Link | undefined; readonly last: Link | undefined }): string {
+function summaryOf(
+  { kind, name, agent }: Question,
+  { failed, last }: { readonly failed: Link | undefined; readonly last: Link | undefined },
+): string {
   if (failed !== undefined) return `The ${kind} ${name} is not available to ${agent.id}: ${failed.detail} (${failed.code}).`;
   return `${agent.id} sees the ${kind} ${name}${last === undefined ? '' : `; ${last.step}: ${last.detail}`}.`;
 }
 
-const KINDS = { tool: 'tool', skill: 'skill', server: 'server', plugin: 'plugin', subagent: 'subagent', prompt: 'prompt', alias: 'tool', source: 'server' } as const;
+const KINDS = {
+  tool: 'tool',
+  skill: 'skill',
+  server: 'server',
+  plugin: 'plugin',
+  subagent: 'subagent',
+  prompt: 'prompt',
+  alias: 'tool',
+  source: 'server',
+} as const;
 
 function publicReason({ kind, name, owner, slot, in: included, code, detail, filters }: Found): Reason {
   return {
@@ -131,6 +206,10 @@ function publicReason({ kind, name, owner, slot, in: included, code, detail, fil
     included,
     code,
     detail: detail.slice(0, 1_000),
-    filters: filters.map((filter) => ({ name: filter.name, verdict: filter.passes ? 'pass' : 'fail', detail: filter.detail.slice(0, 500) })),
+    filters: filters.map((filter) => ({
+      name: filter.name,
+      verdict: filter.passes ? 'pass' : 'fail',
+      detail: filter.detail.slice(0, 500),
+    })),
   };
 }

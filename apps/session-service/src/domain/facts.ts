@@ -37,7 +37,11 @@ export function runChanged(run: RunRecord, now: Date): StoredMessage {
   return eventMessage(sessionService.runChanged, payload, { keys: { runId }, id: `${runId}.changed.${run.stateVersion}`, time: now });
 }
 
-export function runJob(run: RunRecord, job: Pick<RunJob, 'model' | 'instructions' | 'limits' | 'workspaceId'>, traceparent?: string): StoredMessage {
+export function runJob(
+  run: RunRecord,
+  job: Pick<RunJob, 'model' | 'instructions' | 'limits' | 'workspaceId'>,
+  traceparent?: string,
+): StoredMessage {
   const payload: RunJob = {
     schemaVersion: 1,
     runId: run.id,
@@ -47,7 +51,12 @@ export function runJob(run: RunRecord, job: Pick<RunJob, 'model' | 'instructions
     ...job,
   };
   const id = run.jobVersion === 1 ? run.id : `${run.id}.${run.jobVersion}`;
-  return jobMessage(sessionService.runExecute, payload, { keys: { agentId: run.agentId, pool: run.pool }, id, time: new Date(run.createdAt), traceparent });
+  return jobMessage(sessionService.runExecute, payload, {
+    keys: { agentId: run.agentId, pool: run.pool },
+    id,
+    time: new Date(run.createdAt),
+    traceparent,
+  });
 }
 
 export function deferredJob(call: DeferredCall, traceparent?: string): StoredMessage {
@@ -62,12 +71,25 @@ export function deferredJob(call: DeferredCall, traceparent?: string): StoredMes
 export function tapeAppended(sessionId: string, entry: NewEntry & { readonly id: number }, now: Date): StoredMessage[] {
   if (entry.runId === null) return [];
   const { runId, kind, step, role } = entry;
-  const payload = { sessionId, runId, entryId: entry.id, kind, step, role, preview: excerptOf(entry.text, PREVIEW_BYTES), at: now.toISOString() };
+  const payload = {
+    sessionId,
+    runId,
+    entryId: entry.id,
+    kind,
+    step,
+    role,
+    preview: excerptOf(entry.text, PREVIEW_BYTES),
+    at: now.toISOString(),
+  };
   return [eventMessage(sessionService.tapeAppended, payload, { keys: { runId }, id: `${sessionId}.tape.${entry.id}`, time: now })];
 }
 
 export function interactionRequested(interaction: Interaction, url: string | null, now: Date): StoredMessage {
-  return eventMessage(sessionService.interactionRequested, { interaction, url }, { keys: { runId: interaction.runId }, id: `${interaction.id}.requested`, time: now });
+  return eventMessage(
+    sessionService.interactionRequested,
+    { interaction, url },
+    { keys: { runId: interaction.runId }, id: `${interaction.id}.requested`, time: now },
+  );
 }
 
 export function interactionSettled(interaction: Interaction, now: Date): StoredMessage {
@@ -76,17 +98,39 @@ export function interactionSettled(interaction: Interaction, now: Date): StoredM
   return eventMessage(sessionService.interactionSettled, payload, { keys: { runId }, id: `${interactionId}.${status}`, time: now });
 }
 
-export function messagePosted(run: RunRecord, session: Session, posted: { readonly content: ContentBlock[]; readonly now: Date }): StoredMessage {
+export function messagePosted(
+  run: RunRecord,
+  session: Session,
+  posted: { readonly content: ContentBlock[]; readonly now: Date },
+): StoredMessage {
   const { adapter, endpoint, sceneId, thread } = session;
   const keys = { sessionId: session.id };
-  const payload = { ...keys, runId: run.id, agentId: run.agentId, adapter, endpoint, sceneId, thread, replyTo: run.replyTo, principal: run.principal };
-  return eventMessage(sessionService.messagePosted, { ...payload, content: posted.content, at: posted.now.toISOString() }, { keys, id: `${run.id}.posted`, time: posted.now });
+  const payload = {
+    ...keys,
+    runId: run.id,
+    agentId: run.agentId,
+    adapter,
+    endpoint,
+    sceneId,
+    thread,
+    replyTo: run.replyTo,
+    principal: run.principal,
+  };
+  return eventMessage(
+    sessionService.messagePosted,
+    { ...payload, content: posted.content, at: posted.now.toISOString() },
+    { keys, id: `${run.id}.posted`, time: posted.now },
+  );
 }
 
 export function agentChanged(agent: Agent, isDeleted: boolean, now: Date): StoredMessage {
   const { id: agentId, version, policyVersion } = agent;
   const payload = { agentId, version, policyVersion, deleted: isDeleted, at: now.toISOString() };
-  return eventMessage(sessionService.agentChanged, payload, { keys: { agentId }, id: `${agentId}.${agent.createdAt}.${version}.${isDeleted ? 'deleted' : 'changed'}`, time: now });
+  return eventMessage(sessionService.agentChanged, payload, {
+    keys: { agentId },
+    id: `${agentId}.${agent.createdAt}.${version}.${isDeleted ? 'deleted' : 'changed'}`,
+    time: now,
+  });
 }
 
 export interface Published {
@@ -101,7 +145,14 @@ export function snapshotPublished({ agentId, fingerprint, tools, skills }: Publi
   return eventMessage(sessionService.snapshotPublished, payload, { keys: { agentId }, id: `${fingerprint}.published`, time: now });
 }
 
-export function mappingPublished(mapping: { readonly sessionId: string; readonly agentId: string; readonly fingerprint: string }, now: Date): StoredMessage {
+export function mappingPublished(
+  mapping: { readonly sessionId: string; readonly agentId: string; readonly fingerprint: string },
+  now: Date,
+): StoredMessage {
   const { sessionId } = mapping;
-  return eventMessage(sessionService.mappingPublished, { ...mapping, at: now.toISOString() }, { keys: { sessionId }, id: `${sessionId}.${mapping.fingerprint}.${now.getTime()}`, time: now });
+  return eventMessage(
+    sessionService.mappingPublished,
+    { ...mapping, at: now.toISOString() },
+    { keys: { sessionId }, id: `${sessionId}.${mapping.fingerprint}.${now.getTime()}`, time: now },
+  );
 }

@@ -21,8 +21,10 @@ export function digestsOf(calls: readonly IntendedCall[]): StepDigest[] | undefi
   }
 }
 
-export const haveRepeatedIds = (calls: readonly IntendedCall[]): boolean => new Set(calls.map(({ callId }) => callId)).size !== calls.length;
+export const haveRepeatedIds = (calls: readonly IntendedCall[]): boolean =>
+  new Set(calls.map(({ callId }) => callId)).size !== calls.length;
 
 /** The number the next step must have: steps go on across the runs of one origin. */
 export const nextStep = (newest: StoredStep | undefined): number => (newest === undefined ? 0 : newest.step + 1);
-export const callsBefore = (newest: StoredStep | undefined): number => (newest === undefined ? 0 : newest.callsBefore + newest.calls.length);
+export const callsBefore = (newest: StoredStep | undefined): number =>
+  newest === undefined ? 0 : newest.callsBefore + newest.calls.length;

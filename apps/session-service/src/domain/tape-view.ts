@@ -102,5 +102,11 @@ function shrink(messages: readonly TapeMessage[], budget: number): TapeMessage[]
 function stub(result: CallResult): CallResult {
   const { callId, status, artifact, fault } = result;
   const text = `This result does not fit here (${sizeOf(result)} bytes).`;
-  return { callId, status, content: [{ type: 'text', text }], ...(artifact === undefined ? {} : { artifact }), ...(fault === undefined ? {} : { fault }) };
+  return {
+    callId,
+    status,
+    content: [{ type: 'text', text }],
+    ...(artifact === undefined ? {} : { artifact }),
+    ...(fault === undefined ? {} : { fault }),
+  };
 }

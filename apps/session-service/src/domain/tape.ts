@@ -45,7 +45,11 @@ function searchable(text: string): string {
 export function userEntry(message: Pick<MessageIn, 'content' | 'media'>, run: OfRun | null): NewEntry {
   const content: ContentBlock[] = [
     { type: 'text', text: message.content },
-    ...message.media.map(({ kind, artifact, url }) => ({ type: kind, ...(artifact === undefined ? {} : { artifact }), ...(url === undefined ? {} : { url }) })),
+    ...message.media.map(({ kind, artifact, url }) => ({
+      type: kind,
+      ...(artifact === undefined ? {} : { artifact }),
+      ...(url === undefined ? {} : { url }),
+    })),
   ];
   return {
     runId: run?.runId ?? null,
@@ -72,25 +76,34 @@ export interface Said {
 export function stepEntries(said: Said, run: OfRun): NewEntry[] {
   const { step, content, calls, raw, stop, usage } = said;
   const extra = { ...(raw === undefined ? {} : { raw }), ...(stop == null ? {} : { stop }), ...(usage == null ? {} : { usage }) };
-  const message: NewEntry = { ...run, kind: 'message', step, callId: null, role: 'assistant', content: { content, ...extra }, text: textOf(content) };
+  const message: NewEntry = {
+    ...run,
+    kind: 'message',
+    step,
+    callId: null,
+    role: 'assistant',
+    content: { content, ...extra },
+    text: textOf(content),
+  };
   return [
     message,
-    ...calls.map(
-      (call): NewEntry => ({
-        ...run,
-        kind: 'tool_call',
-        step,
-        callId: call.callId,
-        role: 'assistant',
-        content: call,
-        text: searchable(`${call.name} ${call.arguments}`),
-      }),
-    ),
+    ...calls.map((call): NewEntry => ({
+      ...run,
+      kind: 'tool_call',
+      step,
+      callId: call.callId,
+      role: 'assistant',
+      content: call,
+      text: searchable(`${call.name} ${call.arguments}`),
+    })),
   ];
 }
 
 export function resultEntry(result: CallResult, step: number, run: OfRun): NewEntry {
-  const text = textOf([...(result.content ?? []), ...(result.fault === undefined ? [] : [{ text: `${result.fault.code} ${result.fault.message}` }])]);
+  const text = textOf([
+    ...(result.content ?? []),
+    ...(result.fault === undefined ? [] : [{ text: `${result.fault.code} ${result.fault.message}` }]),
+  ]);
   return { ...run, kind: 'tool_result', step, callId: result.callId, role: 'tool', content: result, text };
 }
 

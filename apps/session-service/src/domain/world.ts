@@ -1,5 +1,28 @@
-import { worldKey, type BuiltinRegistration, type CompositionInput, type CompositionVersions, type EffectiveSkill, type PluginState, type ServerCatalogue, type Source, type Subject, type Switches, type WorkerToolset } from '@ambit/capability';
-import { type Agent, type mcpBroker, type Output, type pluginRegistry, type Principal, type Session, type ServerHead, type skillStore, type ToolDefinition, type toolGateway } from '@ambit/contracts';
+import {
+  worldKey,
+  type BuiltinRegistration,
+  type CompositionInput,
+  type CompositionVersions,
+  type EffectiveSkill,
+  type PluginState,
+  type ServerCatalogue,
+  type Source,
+  type Subject,
+  type Switches,
+  type WorkerToolset,
+} from '@ambit/capability';
+import {
+  type Agent,
+  type mcpBroker,
+  type Output,
+  type pluginRegistry,
+  type Principal,
+  type Session,
+  type ServerHead,
+  type skillStore,
+  type ToolDefinition,
+  type toolGateway,
+} from '@ambit/contracts';
 
 export type Tools = Output<typeof toolGateway.listTools>;
 export type Heads = Output<typeof mcpBroker.catalogueHeads>;
@@ -45,7 +68,12 @@ const frame = (whose: Whose, switches: Switches) => ({
 /** What identifies a world: every version that was consulted. */
 export function versionsOf(whose: Whose, seen: Seen, switches: Switches): CompositionVersions {
   const { tools, heads, skills, slots } = seen;
-  const answers = { 'tool-gateway.builtin.tools': tools, 'mcp-broker.user.servers': heads, 'skill-store.user.skills': skills, 'plugin-registry.user.plugins': slots };
+  const answers = {
+    'tool-gateway.builtin.tools': tools,
+    'mcp-broker.user.servers': heads,
+    'skill-store.user.skills': skills,
+    'plugin-registry.user.plugins': slots,
+  };
   const epochs: Record<string, number> = {};
   const failed: string[] = [];
   for (const [name, answer] of Object.entries(answers)) {
@@ -66,7 +94,11 @@ export function versionsOf(whose: Whose, seen: Seen, switches: Switches): Compos
 export const keyOfWorld = (versions: CompositionVersions): string => worldKey(versions);
 
 /** The inputs of the composition, read off what each owner answered. */
-export function compositionOf(whose: Whose, seen: Seen, rest: { readonly switches: Switches; readonly catalogues: ReadonlyMap<string, readonly ToolDefinition[]> }): CompositionInput {
+export function compositionOf(
+  whose: Whose,
+  seen: Seen,
+  rest: { readonly switches: Switches; readonly catalogues: ReadonlyMap<string, readonly ToolDefinition[]> },
+): CompositionInput {
   return {
     ...frame(whose, rest.switches),
     policies: [whose.agent.policy, ...whose.ancestors.map(({ policy }) => policy)],
@@ -95,7 +127,18 @@ const filtersOf = ({ platforms, scopes, permissions }: Registration) => ({
 
 function builtinOf(registration: Registration): BuiltinRegistration {
   const { name, version, exposure, description, inputSchema, outputSchema, effect, access, parallel } = registration;
-  return { name, version, exposure, description, inputSchema, ...(outputSchema === undefined ? {} : { outputSchema }), effect, access, parallel, ...filtersOf(registration) };
+  return {
+    name,
+    version,
+    exposure,
+    description,
+    inputSchema,
+    ...(outputSchema === undefined ? {} : { outputSchema }),
+    effect,
+    access,
+    parallel,
+    ...filtersOf(registration),
+  };
 }
 
 function toolsetOf({ agentId, digest, tools }: Tools['toolsets'][number], index: number): WorkerToolset {
@@ -115,10 +158,23 @@ function toolsetOf({ agentId, digest, tools }: Tools['toolsets'][number], index:
 /** A server that is away keeps offering its last good list: whether it can be reached is found out by calling it. */
 function serverOf(head: ServerHead, tools: readonly ToolDefinition[] | undefined): ServerCatalogue {
   const { serverId, slug, owner, configGeneration, bindingHash, catalogHash, enabled } = head;
-  const state = head.state === 'needs-auth' ? 'needs-auth' : head.state === 'failed' || head.state === 'degraded' ? 'degraded' : head.stale ? 'stale' : 'ready';
+  const state =
+    head.state === 'needs-auth'
+      ? 'needs-auth'
+      : head.state === 'failed' || head.state === 'degraded'
+        ? 'degraded'
+        : head.stale
+          ? 'stale'
+          : 'ready';
   const readOnly = new Set(head.readOnly);
   return {
-    serverId, slug, owner, configGeneration, bindingHash, catalogHash, state,
+    serverId,
+    slug,
+    owner,
+    configGeneration,
+    bindingHash,
+    catalogHash,
+    state,
     enabled: enabled && head.state !== 'disabled',
     tools: (tools ?? []).map((definition) => ({ definition, readOnly: readOnly.has(definition.name) })),
     prompts: [],
@@ -134,7 +190,13 @@ function skillOf({ name, origin, owner, digest, description, platforms }: Skills
 const WITHOUT_PLACE: ReadonlySet<string> = new Set(['http', 'mcp', 'schedule']);
 
 /** What the filters may read of a message and its sender. */
-export function subjectOf(message: { readonly adapter: string; readonly scene: 'private' | 'group' | 'channel'; readonly sceneId: string; readonly principal: Principal; readonly roles: readonly string[] }): Subject | null {
+export function subjectOf(message: {
+  readonly adapter: string;
+  readonly scene: 'private' | 'group' | 'channel';
+  readonly sceneId: string;
+  readonly principal: Principal;
+  readonly roles: readonly string[];
+}): Subject | null {
   const { adapter, scene, sceneId, principal, roles } = message;
   if (WITHOUT_PLACE.has(adapter)) return null;
   // An application's id never passes for a person's.
