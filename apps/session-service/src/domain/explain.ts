@@ -2,11 +2,11 @@ import {
   decidePermission,
   reservedNameOf,
   type Composition,
-  type Reason as Found,
+  type CompositionReason as Found,
   type SnapshotRecord,
   type SnapshotTool,
 } from '@ambit/capability';
-import type { Agent, Explanation, PermissionMode, Reason, ServerHead } from '@ambit/contracts';
+import type { Agent, Explanation, PermissionMode, ServerHead } from '@ambit/contracts';
 
 export interface Question {
   readonly kind: 'tool' | 'skill';
@@ -37,7 +37,7 @@ const link = (step: string, verdict: Link['verdict'], [code, detail]: readonly [
 export function explainCapability(question: Question): Explanation {
   const { kind, name, agent, session, composition } = question;
   const reasons = composition.reasons.filter((reason) => isAbout(reason, question));
-  const found = reasons.find((reason) => reason.in) ?? reasons[0];
+  const found = reasons.find((reason) => reason.included) ?? reasons[0];
   const chain = [
     agentLink(agent),
     ...sourceLinks(composition),
@@ -45,7 +45,7 @@ export function explainCapability(question: Question): Explanation {
     ...sessionLinks(question),
   ];
   const failed = chain.find(({ verdict }) => verdict === 'fail');
-  const isGiven = session?.given == null ? found?.in === true : includes(session.given.record, question);
+  const isGiven = session?.given == null ? found?.included === true : includes(session.given.record, question);
   return {
     kind,
     name,
@@ -56,7 +56,7 @@ export function explainCapability(question: Question): Explanation {
     fingerprint: session?.given?.fingerprint ?? null,
     policyVersion: agent.policyVersion,
     chain: chain.slice(0, 50),
-    reasons: reasons.slice(0, 50).map(publicReason),
+    reasons: reasons.slice(0, 50),
   };
 }
 
@@ -74,7 +74,7 @@ const agentLink = ({ id, enabled, version, policyVersion }: Agent): Link =>
 /** A source that did not answer is worth knowing whatever else is found. */
 const sourceLinks = ({ reasons }: Composition): Link[] =>
   reasons
-    .filter(({ kind, in: isIn }) => kind === 'source' && !isIn)
+    .filter(({ kind, included }) => kind === 'source' && !included)
     .map(({ name, code, detail }) => link(`source ${name}`, 'info', [code, detail]));
 
 const absentLink = (kind: string, name: string): Link =>
@@ -92,11 +92,16 @@ function candidateLinks(found: Found, question: Question): Link[] {
         reserved === null ? ['NOT_RESERVED', 'no built-in has this name'] : ['RESERVED', `${reserved} belongs to the platform`],
       ),
     );
-  for (const { name: filter, passes, detail } of found.filters)
-    links.push(link(`filter ${filter}`, passes ? 'pass' : 'fail', [passes ? 'PASSES' : found.code, detail]));
-  links.push(link('composition', found.in ? 'pass' : 'fail', [found.code, found.detail]));
+  for (const { name: filter, verdict, detail } of found.filters)
+    links.push(
+      link(`filter ${filter}`, verdict === 'fail' ? 'fail' : 'pass', [
+        verdict === 'fail' ? found.code : 'PASSES',
+        detail ?? 'demands nothing',
+      ]),
+    );
+  links.push(link('composition', found.included ? 'pass' : 'fail', [found.code, found.detail]));
   const tool = kind === 'tool' ? composition.record.tools.find((one) => one.name === found.name) : undefined;
-  return tool === undefined || !found.in ? links : [...links, ...toolLinks(tool, question)];
+  return tool === undefined || !found.included ? links : [...links, ...toolLinks(tool, question)];
 }
 
 function toolLinks(tool: SnapshotTool, question: Question): Link[] {
@@ -184,32 +189,4 @@ function summaryOf(
 ): string {
   if (failed !== undefined) return `The ${kind} ${name} is not available to ${agent.id}: ${failed.detail} (${failed.code}).`;
   return `${agent.id} sees the ${kind} ${name}${last === undefined ? '' : `; ${last.step}: ${last.detail}`}.`;
-}
-
-const KINDS = {
-  tool: 'tool',
-  skill: 'skill',
-  server: 'server',
-  plugin: 'plugin',
-  subagent: 'subagent',
-  prompt: 'prompt',
-  alias: 'tool',
-  source: 'server',
-} as const;
-
-function publicReason({ kind, name, owner, slot, in: included, code, detail, filters }: Found): Reason {
-  return {
-    kind: KINDS[kind],
-    name: name.slice(0, 200),
-    owner: owner.slice(0, 200),
-    slot: slot.slice(0, 400),
-    included,
-    code,
-    detail: detail.slice(0, 1_000),
-    filters: filters.map((filter) => ({
-      name: filter.name,
-      verdict: filter.passes ? 'pass' : 'fail',
-      detail: filter.detail.slice(0, 500),
-    })),
-  };
 }

@@ -1,6 +1,5 @@
 import {
   worldKey,
-  type BuiltinRegistration,
   type CompositionInput,
   type CompositionVersions,
   type EffectiveSkill,
@@ -103,8 +102,8 @@ export function compositionOf(
     ...frame(whose, rest.switches),
     policies: [whose.agent.policy, ...whose.ancestors.map(({ policy }) => policy)],
     subject: whose.subject,
-    builtins: source(seen.tools, ({ tools }) => tools.map(builtinOf)),
-    toolsets: source(seen.tools, ({ toolsets }) => toolsets.filter(({ live }) => live).map(toolsetOf)),
+    builtins: source(seen.tools, ({ tools }) => tools),
+    toolsets: source(seen.tools, ({ toolsets }) => toolsets.map(toolsetOf)),
     servers: source(seen.heads, ({ servers }) => servers.map((head) => serverOf(head, rest.catalogues.get(head.serverId)))),
     skills: source(seen.skills, ({ skills }) => skills.map(skillOf)),
     plugins: source(seen.slots, ({ plugins }) => plugins.map(({ id, version, state }): PluginState => ({ id, version, state }))),
@@ -112,70 +111,25 @@ export function compositionOf(
   };
 }
 
-function source<A, T>(answer: Answered<A>, items: (value: A) => T[]): Source<T> {
+function source<A, T>(answer: Answered<A>, items: (value: A) => readonly T[]): Source<T> {
   return answer.ok ? { state: 'ok', items: items(answer.value) } : { state: 'failed', detail: answer.detail };
 }
 
-type Registration = Tools['tools'][number];
-
-/** Absent, not undefined: a filter that demands nothing is not there. */
-const filtersOf = ({ platforms, scopes, permissions }: Registration) => ({
-  ...(platforms === undefined ? {} : { platforms }),
-  ...(scopes === undefined ? {} : { scopes }),
-  ...(permissions === undefined ? {} : { permissions }),
+/** The gateway lists toolsets from the oldest to the newest. */
+const toolsetOf = ({ agentId, digest, live, tools }: Tools['toolsets'][number], index: number): WorkerToolset => ({
+  agentId,
+  digest,
+  live,
+  epoch: index + 1,
+  tools,
 });
-
-function builtinOf(registration: Registration): BuiltinRegistration {
-  const { name, version, exposure, description, inputSchema, outputSchema, effect, access, parallel } = registration;
-  return {
-    name,
-    version,
-    exposure,
-    description,
-    inputSchema,
-    ...(outputSchema === undefined ? {} : { outputSchema }),
-    effect,
-    access,
-    parallel,
-    ...filtersOf(registration),
-  };
-}
-
-function toolsetOf({ agentId, digest, tools }: Tools['toolsets'][number], index: number): WorkerToolset {
-  return {
-    agentId,
-    toolsetDigest: digest,
-    // The gateway lists them from the oldest to the newest.
-    epoch: index + 1,
-    tools: tools.map((tool) => {
-      const { name, description, inputSchema, outputSchema, effect, access, parallel } = tool;
-      const definition: ToolDefinition = { name, description, inputSchema, ...(outputSchema === undefined ? {} : { outputSchema }) };
-      return { definition, effect, access, parallel, ...filtersOf(tool) };
-    }),
-  };
-}
 
 /** A server that is away keeps offering its last good list: whether it can be reached is found out by calling it. */
 function serverOf(head: ServerHead, tools: readonly ToolDefinition[] | undefined): ServerCatalogue {
-  const { serverId, slug, owner, configGeneration, bindingHash, catalogHash, enabled } = head;
-  const state =
-    head.state === 'needs-auth'
-      ? 'needs-auth'
-      : head.state === 'failed' || head.state === 'degraded'
-        ? 'degraded'
-        : head.stale
-          ? 'stale'
-          : 'ready';
+  const { serverId, slug, owner, configGeneration, bindingHash, catalogHash, enabled, state, stale } = head;
   const readOnly = new Set(head.readOnly);
   return {
-    serverId,
-    slug,
-    owner,
-    configGeneration,
-    bindingHash,
-    catalogHash,
-    state,
-    enabled: enabled && head.state !== 'disabled',
+    ...{ serverId, slug, owner, configGeneration, bindingHash, catalogHash, enabled, state, stale },
     tools: (tools ?? []).map((definition) => ({ definition, readOnly: readOnly.has(definition.name) })),
     prompts: [],
     toolPolicy: null,
