@@ -11,21 +11,22 @@ import { FileEntry, Skill, SkillName, skillStore } from './skill-store.js';
 import { CallRecord, toolGateway, ToolRegistration } from './tool-gateway.js';
 
 const none = z.object({});
-interface Def<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodType, O extends z.ZodType> {
+interface Def<P extends z.ZodObject, Q extends z.ZodObject, B extends z.ZodType, O extends z.ZodType, E extends FaultMap> {
   readonly summary: string;
   readonly action: Action;
   readonly params?: P;
   readonly query?: Q;
   readonly body?: B;
   readonly output: O;
-  readonly errors?: FaultMap;
+  readonly errors?: E;
   readonly status?: number;
   readonly answers?: 'json' | 'stream' | 'lines';
 }
 
-function route<O extends z.ZodType, P extends z.ZodObject = typeof none, Q extends z.ZodObject = typeof none, B extends z.ZodType = z.ZodUndefined>(at: `${Method} /v1/${string}`, def: Def<P, Q, B, O>): HttpRoute<P, Q, B, O> {
+// eslint-disable-next-line @typescript-eslint/no-empty-object-type -- a route without declared errors has none
+function route<O extends z.ZodType, P extends z.ZodObject = typeof none, Q extends z.ZodObject = typeof none, B extends z.ZodType = z.ZodUndefined, const E extends FaultMap = {}>(at: `${Method} /v1/${string}`, def: Def<P, Q, B, O, E>): HttpRoute<P, Q, B, O, E> {
   const [method, path] = at.split(' ') as [Method, string];
-  return { method, path, summary: def.summary, action: def.action, params: def.params ?? (none as unknown as P), query: def.query ?? (none as unknown as Q), body: def.body ?? (z.undefined() as unknown as B), output: def.output, errors: def.errors ?? {}, status: def.status ?? 200, answers: def.answers ?? 'json' };
+  return { method, path, summary: def.summary, action: def.action, params: def.params ?? (none as unknown as P), query: def.query ?? (none as unknown as Q), body: def.body ?? (z.undefined() as unknown as B), output: def.output, errors: def.errors ?? ({} as E), status: def.status ?? 200, answers: def.answers ?? 'json' };
 }
 
 const Paging = { cursor: PageInput.cursor, limit: z.coerce.number().int().min(1).max(200).default(50) };

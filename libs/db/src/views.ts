@@ -53,4 +53,7 @@ export type PluginDb = Pick<
   PrismaClient,
   Common | 'pluginOutbox' | 'pluginAudit' | 'pluginBlob' | 'pluginBlobChunk' | 'pluginPackage' | 'pluginInstallation'
 >;
-export type AdminDb = Pick<PrismaClient, Common | 'adminOutbox' | 'adminAudit'>;
+export type AdminDb = Pick<
+  PrismaClient,
+  Common | 'adminOutbox' | 'adminAudit' | 'adminToken' | 'adminRoleGrant' | 'adminWorkerCredential' | 'adminAuditView'
+>;

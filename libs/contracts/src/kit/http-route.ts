@@ -6,7 +6,7 @@ export type Action = 'read' | 'operate' | 'decide' | 'send' | 'administer' | 'au
 export type Method = 'GET' | 'PUT' | 'POST' | 'DELETE';
 
 /** One HTTP operation as a value: server, client and OpenAPI are read off it. */
-export interface HttpRoute<P extends z.ZodObject = z.ZodObject, Q extends z.ZodObject = z.ZodObject, B extends z.ZodType = z.ZodType, O extends z.ZodType = z.ZodType> {
+export interface HttpRoute<P extends z.ZodObject = z.ZodObject, Q extends z.ZodObject = z.ZodObject, B extends z.ZodType = z.ZodType, O extends z.ZodType = z.ZodType, E extends FaultMap = FaultMap> {
   readonly method: Method;
   /** `/v1/<singular noun>/{param}` */
   readonly path: string;
@@ -17,7 +17,7 @@ export interface HttpRoute<P extends z.ZodObject = z.ZodObject, Q extends z.ZodO
   /** z.undefined() where there is none. */
   readonly body: B;
   readonly output: O;
-  readonly errors: FaultMap;
+  readonly errors: E;
   /** @default 200 */
   readonly status: number;
   /** `stream`: server-sent events; `lines`: also as NDJSON when asked for. */

@@ -1,0 +1,55 @@
+import { Module } from '@nestjs/common';
+import { AccessRepository } from './access.repository.js';
+import { AccessRoutes } from './access.routes.js';
+import { AgentRoutes } from './agent.routes.js';
+import { ApplyRoutes } from './apply.routes.js';
+import { ApplyService } from './apply.service.js';
+import { AuditRepository } from './audit.repository.js';
+import { AuditRoutes } from './audit.routes.js';
+import { AuthService } from './auth.service.js';
+import { BusHandlers } from './bus.handlers.js';
+import { CapabilityRoutes } from './capability.routes.js';
+import { HttpKernel } from './http/http-kernel.js';
+import { RouteTable } from './http/route-table.js';
+import { RenewalService } from './renewal.service.js';
+import { RunEvents } from './run-events.js';
+import { ServerRoutes } from './server.routes.js';
+import { SessionRoutes } from './session.routes.js';
+import { SkillRoutes } from './skill.routes.js';
+import { StatusRoutes } from './status.routes.js';
+import { WorkerCredentials } from './worker-credentials.js';
+import { WorkerRepository } from './worker.repository.js';
+import { WorkerRoutes } from './worker.routes.js';
+import { WorldService } from './world.service.js';
+
+const routes = [
+  AgentRoutes,
+  ServerRoutes,
+  SkillRoutes,
+  SessionRoutes,
+  CapabilityRoutes,
+  AuditRoutes,
+  AccessRoutes,
+  WorkerRoutes,
+  ApplyRoutes,
+  StatusRoutes,
+];
+
+@Module({
+  controllers: [BusHandlers],
+  providers: [
+    ...routes,
+    RouteTable,
+    HttpKernel,
+    AuthService,
+    AccessRepository,
+    AuditRepository,
+    WorkerRepository,
+    WorkerCredentials,
+    RenewalService,
+    RunEvents,
+    WorldService,
+    ApplyService,
+  ],
+})
+export class AdminApiModule {}

@@ -1,0 +1,178 @@
+import { randomUUID } from 'node:crypto';
+import { Bus } from '@ambit/bus';
+import {
+  fault,
+  Fault,
+  httpApi,
+  mcpBroker,
+  pluginRegistry,
+  platformFault,
+  sessionService,
+  skillStore,
+  type DesiredState,
+  type Plan,
+  type PlannedChange,
+  type Policy,
+} from '@ambit/contracts';
+import { Injectable } from '@nestjs/common';
+import { AccessRepository } from './access.repository.js';
+import { auditOf } from './admin-audit.js';
+import { storedPolicy } from './agent.routes.js';
+import { AuthService } from './auth.service.js';
+import { accessName, desiredItems } from './domain/desired.js';
+import { planChanges } from './domain/plan.js';
+import type { RequestContext } from './http/bound-route.js';
+import { WorldService, type FoundThing } from './world.service.js';
+
+type Request = Pick<RequestContext<typeof httpApi.apply>, 'caller' | 'signal' | 'now' | 'traceId'>;
+interface Wanted {
+  readonly desired: DesiredState;
+  readonly policies: ReadonlyMap<string, Policy>;
+  readonly world: readonly FoundThing[];
+}
+
+/** Plans a desired state against the world, and carries a plan out in order. */
+@Injectable()
+export class ApplyService {
+  constructor(
+    private readonly bus: Bus,
+    private readonly world: WorldService,
+    private readonly access: AccessRepository,
+    private readonly auth: AuthService,
+  ) {}
+
+  async plan(desired: DesiredState, prune: boolean, request: Request): Promise<Plan> {
+    return (await this.prepare(desired, prune, request)).plan;
+  }
+
+  /** Carries out the plan with this digest; a world that changed meanwhile has another digest, and nothing is done. */
+  async apply(
+    input: { readonly desired: DesiredState; readonly prune: boolean; readonly digest: string },
+    request: Request,
+  ): Promise<Plan> {
+    const { plan, wanted } = await this.prepare(input.desired, input.prune, request);
+    if (plan.digest !== input.digest) throw fault(httpApi.apply, 'PLAN_STALE', { digest: plan.digest });
+    let done = 0;
+    for (const change of plan.changes.filter(({ action }) => action === 'create' || action === 'update' || action === 'delete')) {
+      try {
+        await (change.action === 'delete' ? this.remove(change, wanted, request) : this.put(change, wanted, request));
+        done += 1;
+      } catch (error) {
+        if (!(error instanceof Fault)) throw error;
+        const { kind, name } = change;
+        const message = `${error.message}${error.data === undefined ? '' : ` ${JSON.stringify(error.data)}`}`.slice(0, 1_000);
+        throw fault(
+          httpApi.apply,
+          'APPLY_FAILED',
+          { kind, name, code: error.code, message, done },
+          `${kind} ${name}: ${error.code}: ${message}. ${done} changes before it stand; applying again goes on from there.`,
+        );
+      }
+    }
+    this.auth.forget();
+    return plan;
+  }
+
+  private async prepare(
+    desired: DesiredState,
+    prune: boolean,
+    request: Request,
+  ): Promise<{ readonly plan: Plan; readonly wanted: Wanted }> {
+    const policies = new Map(
+      Object.entries(desired.agents).map(([id, agent]) => [id, storedPolicy(agent.policy, `desired.agents.${id}.policy`)]),
+    );
+    for (const [agentId, names] of Object.entries(desired.agentSkills)) {
+      const unknown = [
+        ...(desired.agents[agentId] === undefined ? [`agent ${agentId}`] : []),
+        ...names.filter((name) => desired.skills[name] === undefined).map((name) => `skill ${name}`),
+      ];
+      if (unknown.length > 0)
+        throw platformFault(
+          'INVALID_INPUT',
+          { issues: unknown.map((name) => ({ path: `desired.agentSkills.${agentId}`, message: `${name} is not in this desired state` })) },
+          `${unknown.join(', ')} is not in this desired state`,
+        );
+    }
+    const world = await this.world.read(desired.project, request);
+    const plan = planChanges(desiredItems(desired, policies), world, { set: desired.set, prune });
+    return { plan, wanted: { desired, policies, world } };
+  }
+
+  private async put({ kind, name }: PlannedChange, { desired, policies }: Wanted, request: Request): Promise<void> {
+    const options = { ...request.caller.identity, via: { kind: 'apply' as const, id: desired.set }, signal: request.signal };
+    const place = { projectId: desired.project, set: desired.set };
+    switch (kind) {
+      case 'project':
+        await this.bus.call(sessionService.putProject, { id: name }, options);
+        return;
+      case 'secret':
+        await this.bus.call(mcpBroker.putSecret, { ...required(desired.secrets[name]), name, ...place }, options);
+        return;
+      case 'server':
+        await this.bus.call(mcpBroker.putServer, { ...required(desired.servers[name]), slug: name, owner: 'user', ...place }, options);
+        return;
+      case 'plugin': {
+        const { files, unsigned, enabled } = required(desired.plugins[name]);
+        await this.bus.call(pluginRegistry.installPlugin, { files, unsigned, ...place }, options);
+        await this.bus.call(enabled ? pluginRegistry.enablePlugin : pluginRegistry.disablePlugin, { id: name }, options);
+        return;
+      }
+      case 'agent':
+        await this.bus.call(
+          sessionService.putAgent,
+          { ...required(desired.agents[name]), id: name, policy: required(policies.get(name)), ...place },
+          options,
+        );
+        return;
+      case 'skill': {
+        const [agentId = '', skill = ''] = name.split('/');
+        await this.bus.call(
+          skillStore.putSkill,
+          { agentId, files: required(desired.skills[skill]).files, source: `apply:${desired.set}`, ...place },
+          options,
+        );
+        return;
+      }
+      case 'access': {
+        const grant = required(desired.access.find((one) => accessName(one) === name));
+        const row = { ...grant, id: randomUUID(), projectId: null, set: desired.set, createdAt: request.now.toISOString() };
+        await this.access.createGrant(row, auditOf(request, { action: 'access.granted', target: name }));
+        return;
+      }
+    }
+  }
+
+  private async remove({ kind, name }: PlannedChange, { desired, world }: Wanted, request: Request): Promise<void> {
+    const options = { ...request.caller.identity, via: { kind: 'apply' as const, id: desired.set }, signal: request.signal };
+    const { id } = required(world.find((thing) => thing.kind === kind && thing.name === name));
+    switch (kind) {
+      case 'project':
+        return;
+      case 'secret':
+        await this.bus.call(mcpBroker.deleteSecret, { name, projectId: desired.project }, options);
+        return;
+      case 'server':
+        await this.bus.call(mcpBroker.deleteServer, { id }, options);
+        return;
+      case 'plugin':
+        await this.bus.call(pluginRegistry.uninstallPlugin, { id }, options);
+        return;
+      case 'agent':
+        await this.bus.call(sessionService.deleteAgent, { id }, options);
+        return;
+      case 'skill': {
+        const [agentId = '', skill = ''] = name.split('/');
+        await this.bus.call(skillStore.deleteSkill, { agentId, name: skill }, options);
+        return;
+      }
+      case 'access':
+        await this.access.deleteGrant(id, auditOf(request, { action: 'access.revoked', target: name }));
+        return;
+    }
+  }
+}
+
+function required<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('the plan names something that the desired state does not have');
+  return value;
+}

@@ -1,0 +1,57 @@
+import { treeDigest } from '@ambit/bundle';
+import { AgentSpec, ServerSpec, type DesiredState, type Policy } from '@ambit/contracts';
+import type { Item } from './plan.js';
+
+const pick = (record: Readonly<Record<string, unknown>>, fields: readonly string[]) =>
+  Object.fromEntries(fields.map((field) => [field, record[field]]));
+
+export const SERVER_FIELDS = ['display', 'enabled', 'transport', 'instances', 'timeouts', 'readOnly', 'argumentsKept'] as const;
+export const AGENT_FIELDS = ['kind', 'enabled', 'model', 'instructions', 'policy', 'match'] as const;
+
+/** The desired state as items; agents carry stored policies, so that two spellings of one policy are the same. */
+export function desiredItems(desired: DesiredState, policies: ReadonlyMap<string, Policy>): Item[] {
+  return [
+    { kind: 'project', name: desired.project, state: {} },
+    ...Object.entries(desired.secrets).map(([name, secret]): Item => ({ kind: 'secret', name, state: { ...secret } })),
+    ...Object.entries(desired.servers).map(([name, server]): Item => ({
+      kind: 'server',
+      name,
+      state: serverState({ ...server, slug: name }),
+    })),
+    ...Object.entries(desired.plugins).map(([name, plugin]): Item => ({
+      kind: 'plugin',
+      name,
+      state: { digest: treeDigest(plugin.files), wanted: plugin.enabled ? 'enabled' : 'disabled' },
+    })),
+    ...Object.entries(desired.agents).map(([name, agent]): Item => ({
+      kind: 'agent',
+      name,
+      state: agentState({ ...agent, id: name, policy: policies.get(name) }),
+    })),
+    ...Object.entries(desired.agentSkills).flatMap(([agentId, names]) =>
+      names.map((name): Item => ({
+        kind: 'skill',
+        name: `${agentId}/${name}`,
+        state: { digest: treeDigest(desired.skills[name]?.files ?? []) },
+      })),
+    ),
+    ...desired.access.map((grant): Item => ({ kind: 'access', name: accessName(grant), state: {} })),
+  ];
+}
+
+export const serverState = (server: unknown) =>
+  pick(ServerSpec.parse(pick(Object(server) as Record<string, unknown>, ['slug', ...SERVER_FIELDS])), SERVER_FIELDS);
+export const agentState = (agent: unknown) =>
+  pick(AgentSpec.parse(pick(Object(agent) as Record<string, unknown>, ['id', ...AGENT_FIELDS])), AGENT_FIELDS);
+
+/** A grant has no name of its own: it is what it says. */
+export function accessName(grant: {
+  readonly who: string;
+  readonly role: string;
+  readonly agents: readonly string[] | null;
+  readonly onBehalfOf: readonly string[];
+}): string {
+  const agents = grant.agents === null ? '' : ` on ${[...grant.agents].sort().join(',')}`;
+  const behalf = grant.onBehalfOf.length === 0 ? '' : ` for ${[...grant.onBehalfOf].sort().join(',')}`;
+  return `${grant.who} ${grant.role}${agents}${behalf}`;
+}

@@ -1,0 +1,55 @@
+import { Bus } from '@ambit/bus';
+import { httpApi, mcpBroker, type Server } from '@ambit/contracts';
+import { Injectable } from '@nestjs/common';
+import { bind, type RequestContext } from './http/bound-route.js';
+
+/** MCP servers and secrets. */
+@Injectable()
+export class ServerRoutes {
+  constructor(private readonly bus: Bus) {}
+
+  readonly routes = [
+    bind(httpApi.listServers, ({ query, caller, signal }) => {
+      caller.require('read', { projectId: query.projectId });
+      return this.bus.call(mcpBroker.listServers, query, { ...caller.identity, signal });
+    }),
+    bind(httpApi.getServer, (request) => this.server(request, 'read')),
+    bind(httpApi.putServer, ({ params, body, caller, ifVersion, signal }) => {
+      caller.require('administer', { projectId: body.projectId });
+      return this.bus.call(
+        mcpBroker.putServer,
+        { ...body, slug: params.slug, owner: 'user', ...(ifVersion === undefined ? {} : { ifVersion }) },
+        { ...caller.identity, signal },
+      );
+    }),
+    bind(httpApi.deleteServer, async (request) => {
+      const { id } = await this.server(request, 'administer');
+      return this.bus.call(mcpBroker.deleteServer, { id }, { ...request.caller.identity, signal: request.signal });
+    }),
+    bind(httpApi.testServer, async (request) => {
+      const { id } = await this.server(request, 'operate');
+      return this.bus.call(mcpBroker.testServer, { id }, { ...request.caller.identity, signal: request.signal });
+    }),
+    bind(httpApi.listSecrets, ({ query, caller, signal }) => {
+      caller.require('read', { projectId: query.projectId });
+      return this.bus.call(mcpBroker.listSecrets, query, { ...caller.identity, signal });
+    }),
+    bind(httpApi.putSecret, ({ params, body, caller, signal }) => {
+      caller.require('administer', { projectId: body.projectId });
+      return this.bus.call(mcpBroker.putSecret, { ...body, ...params }, { ...caller.identity, signal });
+    }),
+    bind(httpApi.deleteSecret, ({ params, query, caller, signal }) => {
+      caller.require('administer', query);
+      return this.bus.call(mcpBroker.deleteSecret, { ...params, ...query }, { ...caller.identity, signal });
+    }),
+  ];
+
+  private async server(
+    { params, caller, signal }: Pick<RequestContext<typeof httpApi.getServer>, 'params' | 'caller' | 'signal'>,
+    action: 'read' | 'operate' | 'administer',
+  ): Promise<Server> {
+    const server = await this.bus.call(mcpBroker.getServer, { id: params.id }, { ...caller.identity, signal });
+    caller.require(action, { projectId: server.projectId });
+    return server;
+  }
+}
