@@ -2,7 +2,7 @@ import type { ResolvedServer } from '@ambit/contracts';
 import { isAbsolute, join } from 'node:path';
 import { childEnvironment } from './child-environment.js';
 import { childUserFor, findCommand, type ChildUser } from './child-user.js';
-import type { RunnerConfig } from './config.js';
+import { dataFolderOf, type RunnerConfig } from './config.js';
 import type { ChildSpec } from './guarded-child.js';
 
 /** Everything to start a server with, and who it runs as. */
@@ -14,7 +14,7 @@ export async function childSpecOf(server: ResolvedServer, config: RunnerConfig, 
   const user = await childUserFor({
     wanted: config.AMBIT_RUNNER_CHILD_USER,
     ownUid: process.getuid?.(),
-    dataFolder: config.AMBIT_RUNNER_DATA,
+    dataFolder: dataFolderOf(config),
     serverId: server.serverId,
     paths: [program, ...server.args.filter(isAbsolute)],
   });

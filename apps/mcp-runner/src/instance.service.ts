@@ -1,6 +1,6 @@
 import { Bus, Responder, type Listening } from '@ambit/bus';
 import { fault, mcpBroker, mcpRunner, type Parsed, type Payload, type ResolvedServer, type Returns } from '@ambit/contracts';
-import { HeldInstance, InstanceLeases, pageOfTools, sentenceOf, StartFailed, type Catalogue, type LeaseView } from '@ambit/mcp';
+import { HeldInstance, InstanceLeases, pageOfTools, sentenceOf, StartFailed, StartQueue, type Catalogue, type LeaseView } from '@ambit/mcp';
 import { CONFIG, LOG, Metrics, type Logger } from '@ambit/service';
 import { Inject, Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
@@ -10,7 +10,6 @@ import type { RunnerConfig } from './config.js';
 import { GuardedChild } from './guarded-child.js';
 import { PackageCache } from './package-cache.js';
 import { withoutValues } from './redact-values.js';
-import { StartQueue } from './start-queue.js';
 
 type Start = typeof mcpRunner.startInstance;
 type StartInput = Parsed<Start>;
@@ -22,6 +21,13 @@ interface Running {
   readonly answer: () => StartAnswer;
 }
 
+/** A start under way; `closed` is the reason for which it may not live once it is there. */
+interface Starting {
+  readonly done: Promise<StartAnswer>;
+  readonly server: ResolvedServer;
+  closed: string | undefined;
+}
+
 const PAGE_BYTES = 256 * 1024;
 const WAITING_STARTS = 256;
 const OTHER_POLL_MS = 100;
@@ -31,7 +37,7 @@ const OTHER_POLL_MS = 100;
 export class InstanceService implements BeforeApplicationShutdown {
   private readonly runnerId = randomUUID();
   private readonly running = new Map<string, Running>();
-  private readonly starting = new Map<string, Promise<StartAnswer>>();
+  private readonly starting = new Map<string, Starting>();
   private readonly queue: StartQueue;
   private readonly leases: InstanceLeases;
 
@@ -54,15 +60,15 @@ export class InstanceService implements BeforeApplicationShutdown {
     const running = this.running.get(instanceId);
     if (running?.held.lease.isHeld === true) return Promise.resolve(running.answer());
     const known = this.starting.get(instanceId);
-    if (known !== undefined) return known;
-    const start = this.queue
+    if (known !== undefined) return known.done;
+    const done = this.queue
       .run(
         () => this.startNow(input),
         () => unavailable('Too many servers wait for their start; try again later'),
       )
       .finally(() => this.starting.delete(instanceId));
-    this.starting.set(instanceId, start);
-    return start;
+    this.starting.set(instanceId, { done, server: input.server, closed: undefined });
+    return done;
   }
 
   cancel(instanceId: string, operationId: string): void {
@@ -71,7 +77,9 @@ export class InstanceService implements BeforeApplicationShutdown {
 
   /** Ends the instances of a server, but for those of the generation that is to stay. */
   async closeServer({ serverId, keepGeneration, reason }: Payload<typeof mcpBroker.closeInstance>): Promise<void> {
-    const ending = [...this.running.values()].filter(({ server }) => server.serverId === serverId && server.configGeneration !== keepGeneration);
+    const isMeant = (server: ResolvedServer): boolean => server.serverId === serverId && server.configGeneration !== keepGeneration;
+    for (const start of this.starting.values()) if (isMeant(start.server)) start.closed = reason;
+    const ending = [...this.running.values()].filter(({ server }) => isMeant(server));
     await Promise.all(ending.map(({ held }) => held.stop(reason)));
   }
 
@@ -107,6 +115,11 @@ export class InstanceService implements BeforeApplicationShutdown {
         onError: (error) => this.log.debug({ slug: server.slug, reason: withoutValues(sentenceOf(error), secrets) }, 'an MCP server misbehaved'),
       });
       if (!(held instanceof HeldInstance)) return await this.other(instanceId, server.startTimeoutMs);
+      const closed = this.starting.get(instanceId)?.closed;
+      if (closed !== undefined) {
+        await held.stop(closed);
+        throw new StartFailed(closed);
+      }
       const answer = (): StartAnswer => answerOf(this.runnerId, held);
       this.running.set(instanceId, { held, server, answer });
       this.log.info({ slug: server.slug, serverId: server.serverId, pid: child?.pid }, 'an MCP server started');

@@ -5,7 +5,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { createHash } from 'node:crypto';
 import { chmod, mkdir, mkdtemp, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, sep } from 'node:path';
-import type { RunnerConfig } from './config.js';
+import { dataFolderOf, type RunnerConfig } from './config.js';
 
 const FILE_BYTES = 64 * 1024 * 1024;
 const PACKAGE_BYTES = 512 * 1024 * 1024;
@@ -30,7 +30,7 @@ export class PackageCache {
   }
 
   private async unpack(pluginId: string, digest: string): Promise<string> {
-    const packages = join(this.config.AMBIT_RUNNER_DATA, 'packages');
+    const packages = join(dataFolderOf(this.config), 'packages');
     const folder = join(packages, digest);
     if (await stat(folder).catch(() => undefined)) return folder;
     await mkdir(packages, { recursive: true, mode: 0o711 });

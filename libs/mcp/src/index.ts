@@ -11,3 +11,5 @@ export { SYNTHETIC, syntheticData, TooLargeError, TRANSPORT_SECRET } from './out
 export { CallServer, type CallServerOptions, type Pin } from './call-server.js';
 export { HeldInstance, StartFailed, type HoldOptions } from './held-instance.js';
 export { InstanceLeases, type InstanceLease, type LeaseFacts, type LeaseView, type TakeOptions } from './lease.js';
+export { StartQueue } from './start-queue.js';
+export { isUnauthorized } from './outcome.js';

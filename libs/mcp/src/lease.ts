@@ -1,4 +1,4 @@
-import { buckets } from '@ambit/contracts';
+import { buckets, leaseKey } from '@ambit/contracts';
 import { JetStreamApiError } from '@nats-io/jetstream';
 import { Kvm, type KV } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/nats-core';
@@ -30,7 +30,7 @@ const WRITE_TIMEOUT_MS = 1_000;
 /** Time for a dead owner's guards to have killed its children before the new owner's start. */
 const TAKEOVER_MS = 1_000;
 
-const keyOf = (instanceId: string): string => `instance.${instanceId}`;
+const keyOf = leaseKey.instance;
 
 export interface TakeOptions {
   readonly instanceId: string;

@@ -92,6 +92,15 @@ function hasCode(error: unknown, codes: ReadonlySet<string>): boolean {
   return false;
 }
 
+/** True when the error, or one of its causes, is a server's refusal of our credentials. */
+export function isUnauthorized(error: unknown): boolean {
+  for (let at: unknown = error, hops = 0; hops < 5 && typeof at === 'object' && at !== null; hops++) {
+    if (at instanceof UnauthorizedError || (at instanceof SdkHttpError && (at.status === 401 || at.status === 403))) return true;
+    at = 'cause' in at ? at.cause : undefined;
+  }
+  return false;
+}
+
 /** One line of a server's or platform's error text, bounded and without control characters. */
 export function sentenceOf(error: unknown, limit = 500): string {
   const text =

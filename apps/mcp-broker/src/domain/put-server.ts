@@ -1,0 +1,83 @@
+import { fault, mcpBroker, type ServerSpec, type Transport } from '@ambit/contracts';
+import { bindingHash, nextGeneration } from './identity.js';
+
+export interface ServerBefore {
+  readonly spec: ServerSpec;
+  readonly configGeneration: number;
+  readonly version: number;
+}
+
+export interface PutFacts {
+  readonly before: ServerBefore | undefined;
+  readonly spec: ServerSpec;
+  readonly ifVersion: number | undefined;
+  /** Names of the project's secrets. */
+  readonly secrets: ReadonlySet<string>;
+  /** Says why an address may not be called; undefined where it may, or where it is a name that is resolved later. */
+  readonly hostProblem: (host: string) => string | undefined;
+}
+
+export interface PutDecision {
+  readonly configGeneration: number;
+  readonly bindingHash: string;
+  readonly version: number;
+  /** It is another server now, or may not run any more: what runs has to end. */
+  readonly endsInstances: boolean;
+}
+
+/** Decides whether a configuration may be stored, and what that changes. Throws the contract's faults. */
+export function decidePut(facts: PutFacts): PutDecision {
+  const { before, spec, ifVersion } = facts;
+  const version = before?.version ?? 0;
+  if (ifVersion !== undefined && ifVersion !== version) throw fault(mcpBroker.putServer, 'VERSION_CONFLICT', { version });
+  if (before !== undefined && before.spec.owner !== spec.owner) throw fault(mcpBroker.putServer, 'SLUG_TAKEN', { owner: before.spec.owner });
+  for (const name of secretsOf(spec.transport)) if (!facts.secrets.has(name)) throw fault(mcpBroker.putServer, 'SECRET_UNKNOWN', { name });
+  if (spec.transport.type === 'http' || spec.transport.type === 'sse') {
+    checkUrl(spec.transport.url, facts.hostProblem);
+    checkHeaders(spec.transport.headers);
+  }
+  const configGeneration = nextGeneration(before === undefined ? undefined : { transport: before.spec.transport, configGeneration: before.configGeneration }, spec.transport);
+  const isOther = before !== undefined && before.configGeneration !== configGeneration;
+  const isOff = before?.spec.enabled === true && !spec.enabled;
+  return { configGeneration, bindingHash: bindingHash(spec.transport), version: version + 1, endsInstances: isOther || isOff };
+}
+
+/** Names of the secrets that a transport refers to, each once. */
+export function secretsOf(transport: Transport): readonly string[] {
+  const values = transport.type === 'stdio' ? transport.env : transport.type === 'inmemory' ? {} : transport.headers;
+  return [...new Set(Object.values(values).flatMap((value) => (typeof value === 'string' ? [] : [value.secret])))];
+}
+
+function checkUrl(url: string, hostProblem: PutFacts['hostProblem']): void {
+  const parsed = new URL(url);
+  const refuse = (reason: string): never => {
+    throw fault(mcpBroker.putServer, 'URL_REFUSED', { reason });
+  };
+  if (parsed.protocol !== 'http:' && parsed.protocol !== 'https:') refuse('MCP servers are reached over http or https');
+  if (parsed.username !== '' || parsed.password !== '') refuse('A URL may not hold a name or password; put them in a header by reference to a secret');
+  const problem = hostProblem(parsed.hostname.replace(/^\[|\]$/g, ''));
+  if (problem !== undefined) refuse(problem);
+}
+
+// Line breaks would begin a new header; other control characters are illegal in one.
+const isControl = (code: number): boolean => code === 0x7f || (code < 0x20 && code !== 0x09);
+
+/** True when a text may stand as a header's value. */
+export function isHeaderValue(value: string): boolean {
+  for (let index = 0; index < value.length; index++) if (isControl(value.charCodeAt(index)) || value.charCodeAt(index) > 0xff) return false;
+  return true;
+}
+
+/** Headers that belong to the protocol and the connection; a configuration that sets one would break both. */
+const OURS = new Set(['host', 'content-length', 'transfer-encoding', 'connection', 'mcp-session-id', 'mcp-protocol-version', 'mcp-method', 'mcp-name', 'last-event-id']);
+
+function checkHeaders(headers: Readonly<Record<string, unknown>>): void {
+  const seen = new Set<string>();
+  for (const [header, value] of Object.entries(headers)) {
+    const name = header.toLowerCase();
+    if (seen.has(name)) throw fault(mcpBroker.putServer, 'HEADER_REFUSED', { header }, `The header ${header} stands there twice`);
+    if (OURS.has(name)) throw fault(mcpBroker.putServer, 'HEADER_REFUSED', { header }, `The header ${header} is the protocol’s own`);
+    if (typeof value === 'string' && !isHeaderValue(value)) throw fault(mcpBroker.putServer, 'HEADER_REFUSED', { header });
+    seen.add(name);
+  }
+}

@@ -1,0 +1,315 @@
+import { Bus, Responder } from '@ambit/bus';
+import { instanceId as idOf } from '@ambit/capability';
+import { Fault, fault, mcpBroker, mcpRunner, Uuid, type Parsed, type Payload, type Returns, type ServerSpec, type ToolDefinition } from '@ambit/contracts';
+import { egressFetch, HeldInstance, InstanceLeases, isUnauthorized, sentenceOf, StartFailed, StartQueue, type Catalogue } from '@ambit/mcp';
+import { CONFIG, LOG, type Logger } from '@ambit/service';
+import type { FetchLike } from '@modelcontextprotocol/client';
+import { Inject, Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { BrokerConfig } from './config.js';
+import { Egress } from './egress.js';
+import { Epochs } from './epochs.js';
+import { SecretResolver } from './secret.resolver.js';
+import { ServerRepository } from './server.repository.js';
+import { specOf, type ServerRow, type Status } from './server.view.js';
+import { targetOf } from './transport-target.js';
+
+type Ensure = typeof mcpBroker.ensureInstance;
+const WAITING_STARTS = 512;
+const LEASE_POLL_MS = 100;
+/** A lease lapses 5 s after its silent holder's last word. */
+const CLOSED_WITHIN_MS = 10_000;
+
+/** Instances of every server: started where nobody holds them, ended where they may not be any more. */
+@Injectable()
+export class InstanceService implements BeforeApplicationShutdown {
+  private readonly brokerId = randomUUID();
+  private readonly held = new Map<string, { readonly instance: HeldInstance; readonly row: ServerRow }>();
+  private readonly serving = new Map<string, Promise<number>>();
+  private readonly connecting = new Map<string, number>();
+  /** What is still being written down; a shutdown waits for it. */
+  private readonly writing = new Set<Promise<void>>();
+  private readonly queue: StartQueue;
+  private readonly leases: InstanceLeases;
+  private readonly fetch: FetchLike;
+  readonly egress: Egress;
+
+  constructor(
+    @Inject(Bus) private readonly bus: Bus,
+    @Inject(Responder) private readonly responder: Responder,
+    @Inject(ServerRepository) private readonly servers: ServerRepository,
+    @Inject(SecretResolver) private readonly secrets: SecretResolver,
+    @Inject(Epochs) private readonly epochs: Epochs,
+    @Inject(CONFIG) config: BrokerConfig,
+    @Inject(LOG) private readonly log: Logger,
+  ) {
+    this.queue = new StartQueue(config.AMBIT_BROKER_STARTS, WAITING_STARTS);
+    this.leases = new InstanceLeases(bus.connection);
+    this.egress = new Egress(config.AMBIT_EGRESS_ALLOW);
+    this.fetch = egressFetch({ allows: (address) => this.egress.allows(address) });
+  }
+
+  /** True while a start of this server is under way here. */
+  isConnecting(serverId: string): boolean {
+    return this.connecting.has(serverId);
+  }
+
+  /** Makes sure that somebody serves the instance a caller needs, and says under which lease. */
+  async ensure(serverId: string, input: Parsed<Ensure>): Promise<Returns<Ensure>> {
+    const row = Uuid.safeParse(serverId).success ? await this.servers.find({ id: serverId }) : null;
+    if (row === null || !row.enabled) throw fault(mcpBroker.ensureInstance, 'TOOL_GONE');
+    if (row.configGeneration !== input.configGeneration || row.bindingHash !== input.bindingHash) throw fault(mcpBroker.ensureInstance, 'TARGET_CHANGED');
+    const spec = specOf(row);
+    const scopes = { shared: 'shared', 'per-agent': `agent:${input.agentId}`, 'per-session': `session:${input.sessionId}` };
+    const instanceId = instanceIdOf(row, scopes[spec.instances.scope]);
+    const leaseRevision = await this.serve(row, instanceId);
+    return { instanceId, leaseRevision, callTimeoutMs: spec.timeouts.callMs, onProgress: spec.timeouts.onProgress };
+  }
+
+  /** Starts the server once to read its tools. An instance that nobody could call by its scope is ended again. */
+  async list(row: ServerRow): Promise<void> {
+    const isShared = specOf(row).instances.scope === 'shared';
+    const instanceId = instanceIdOf(row, isShared ? 'shared' : 'discovery');
+    await this.serve(row, instanceId);
+    if (!isShared) await this.close([row.id], [instanceId], 'Its tools were read');
+  }
+
+  /** Ends what runs of a server: the next call starts it anew. */
+  restart(serverId: string, reason: string): void {
+    this.bus.signal(mcpBroker.closeInstance, { serverId, keepGeneration: null, reason }, { keys: { serverId } });
+  }
+
+  /** Has these servers' instances ended wherever they run, and waits until none of them is held: its holder's word, or its lapse. */
+  async close(serverIds: readonly string[], instanceIds: readonly string[], reason: string): Promise<void> {
+    for (const serverId of serverIds) this.restart(serverId, reason);
+    await this.ended(instanceIds, CLOSED_WITHIN_MS);
+  }
+
+  /** Has a server's instances of other generations ended, or all, and waits for a while until they are. */
+  async closeOlder(row: ServerRow, how: { readonly keep: number | null; readonly instanceIds: readonly string[]; readonly withinMs: number }): Promise<void> {
+    const reason = how.keep === null ? 'The server was switched off' : 'The configuration of the server changed';
+    this.bus.signal(mcpBroker.closeInstance, { serverId: row.id, keepGeneration: how.keep, reason }, { keys: { serverId: row.id } });
+    await this.ended(how.instanceIds, how.withinMs);
+  }
+
+  /** Some replica or the service itself says that instances have to end; ours do. */
+  async closeHere({ serverId, keepGeneration, reason }: Payload<typeof mcpBroker.closeInstance>): Promise<void> {
+    const ending = [...this.held.values()].filter(({ row }) => row.id === serverId && row.configGeneration !== keepGeneration);
+    await Promise.all(ending.map(({ instance }) => instance.stop(reason)));
+  }
+
+  cancel(instanceId: string, operationId: string): void {
+    this.held.get(instanceId)?.instance.calls.cancel(operationId);
+  }
+
+  /** A runner's hint. What it says of the tools is read, not believed. */
+  async changed(serverId: string, change: Payload<typeof mcpRunner.instanceChanged>): Promise<void> {
+    const row = await this.servers.find({ id: serverId });
+    if (row === null || row.configGeneration !== change.configGeneration) return;
+    if (change.kind === 'ended') {
+      await this.servers.forgetInstances([change.instanceId]);
+      if (row.state === 'connected' || row.state === 'degraded') await this.tellStatus(row, { ...statusOf(row), state: 'idle', reason: null });
+      return;
+    }
+    if (change.reason !== null) return this.tellStatus(row, { ...statusOf(row), state: 'degraded', reason: change.reason });
+    if (change.catalogHash !== row.catalogHash) await this.readTools(row, change.instanceId);
+    await this.tellStatus(row, { ...statusOf(row), state: 'connected', reason: null });
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    await Promise.all([...this.held.values()].map(({ instance }) => instance.stop('The service is shutting down')));
+    await Promise.all(this.writing);
+  }
+
+  /** The revision of the lease under which the instance is served; starts it where it is not, once for all who ask. */
+  private serve(row: ServerRow, instanceId: string): Promise<number> {
+    const known = this.serving.get(instanceId);
+    if (known !== undefined) return known;
+    const served = this.findOrStart(row, instanceId).finally(() => this.serving.delete(instanceId));
+    this.serving.set(instanceId, served);
+    return served;
+  }
+
+  /** Waits until nobody holds these instances, and forgets those. */
+  private async ended(instanceIds: readonly string[], withinMs: number): Promise<void> {
+    const until = performance.now() + withinMs;
+    const isEnded = await Promise.all(
+      instanceIds.map(async (instanceId) => {
+        while ((await this.leases.read(instanceId)) !== undefined) {
+          if (performance.now() > until) return false;
+          await wait(LEASE_POLL_MS);
+        }
+        return true;
+      }),
+    );
+    await this.servers.forgetInstances(instanceIds.filter((_, index) => isEnded[index]));
+  }
+
+  private async findOrStart(row: ServerRow, instanceId: string): Promise<number> {
+    const until = performance.now() + specOf(row).timeouts.startMs;
+    for (let lease = await this.leases.read(instanceId); lease !== undefined; lease = await this.leases.read(instanceId)) {
+      if (lease.isReady) return lease.revision;
+      if (performance.now() > until) throw unavailable('Another process has not started this server in time');
+      await wait(LEASE_POLL_MS);
+    }
+    return this.queue.run(
+      () => this.start(row, instanceId),
+      () => unavailable('Too many servers wait for their start; try again later'),
+    );
+  }
+
+  private async start(row: ServerRow, instanceId: string): Promise<number> {
+    this.connecting.set(row.id, (this.connecting.get(row.id) ?? 0) + 1);
+    try {
+      // Remembered before it runs: a revocation that comes in between must find it.
+      await this.servers.rememberInstance(instanceId, { serverId: row.id, generation: row.configGeneration, at: new Date() });
+      const spec = specOf(row);
+      const values = await this.secrets.resolve(row.projectId, spec.transport);
+      const revision = spec.transport.type === 'stdio' ? await this.startChild(row, { spec, instanceId, values }) : await this.startHere(row, { spec, instanceId, values });
+      await this.mayLive(row);
+      return revision;
+    } catch (error) {
+      await this.servers.forgetInstances([instanceId]);
+      throw await this.failed(row, error);
+    } finally {
+      const left = (this.connecting.get(row.id) ?? 1) - 1;
+      if (left === 0) this.connecting.delete(row.id);
+      else this.connecting.set(row.id, left);
+    }
+  }
+
+  private async startChild(row: ServerRow, start: Start): Promise<number> {
+    const { spec, instanceId, values } = start;
+    const { transport, timeouts, instances } = spec;
+    if (transport.type !== 'stdio') throw new TypeError('only stdio servers run as children');
+    const server = {
+      serverId: row.id, slug: row.slug, configGeneration: row.configGeneration, bindingHash: row.bindingHash, command: transport.command, args: transport.args, env: values, package: transport.package ?? null,
+      startTimeoutMs: timeouts.startMs, idleStopMs: instances.idleStopMs, memoryBytes: instances.memoryBytes ?? null, era: mcpRunner.startInstance.input.shape.server.shape.era.catch(null).parse(row.era),
+    };
+    const answer = await this.bus.call(mcpRunner.startInstance, { instanceId, server }, { timeoutMs: timeouts.startMs + 10_000 });
+    if (answer.catalogHash !== row.catalogHash || row.catalogOf !== row.configGeneration) await this.readTools(row, instanceId);
+    for (const { name, reason } of answer.dropped) this.log.warn({ slug: row.slug, tool: name, reason }, 'a tool is left out');
+    await this.tellStatus(row, { state: 'connected', reason: null, runsAs: answer.runsAs, protocol: answer.protocol }, answer.era ?? undefined);
+    return answer.leaseRevision;
+  }
+
+  private async startHere(row: ServerRow, start: Start): Promise<number> {
+    const { spec, instanceId, values } = start;
+    if (spec.transport.type === 'stdio') throw new TypeError('stdio servers run under the runner');
+    const runsAs = spec.transport.type === 'inmemory' ? 'this process' : 'a remote server';
+    const saving: Promise<void>[] = [];
+    const instance = await HeldInstance.start({
+      instanceId,
+      pin: { serverId: row.id, configGeneration: row.configGeneration, bindingHash: row.bindingHash },
+      holder: this.brokerId,
+      target: targetOf(spec.transport, values, this.fetch),
+      runsAs,
+      startTimeoutMs: spec.timeouts.startMs,
+      idleStopMs: spec.instances.idleStopMs,
+      bus: this.bus,
+      responder: this.responder,
+      leases: this.leases,
+      onCatalogue: (catalogue) => saving.push(this.background(this.save(row, catalogue))),
+      onStale: (reason) => void this.background(this.stale(row, reason)),
+      onEnded: () => void this.background(this.endedHere(row, instanceId)),
+      onError: (error) => this.log.debug({ slug: row.slug, reason: sentenceOf(error) }, 'an MCP server misbehaved'),
+    });
+    if (!(instance instanceof HeldInstance)) return this.findOrStart(row, instanceId);
+    this.held.set(instanceId, { instance, row });
+    await Promise.all(saving);
+    const current = instance.instance.catalogue.current;
+    for (const { tool, message } of current?.diagnostics ?? []) this.log.warn({ slug: row.slug, tool, reason: message }, 'a tool is left out');
+    await this.tellStatus(row, { state: 'connected', reason: null, runsAs, protocol: (instance.facts?.protocolVersion ?? '').slice(0, 20) });
+    return instance.lease.revision;
+  }
+
+  /** Whoever switched the server off while it started has the last word. */
+  private async mayLive(row: ServerRow): Promise<void> {
+    const now = await this.servers.find({ id: row.id });
+    if (now?.enabled === true && now.configGeneration === row.configGeneration) return;
+    this.bus.signal(mcpBroker.closeInstance, { serverId: row.id, keepGeneration: now?.enabled === true ? now.configGeneration : null, reason: 'It was switched off or changed while it started' }, { keys: { serverId: row.id } });
+    throw fault(mcpBroker.ensureInstance, now?.enabled === true ? 'TARGET_CHANGED' : 'TOOL_GONE');
+  }
+
+  private async readTools(row: ServerRow, instanceId: string): Promise<void> {
+    const tools: ToolDefinition[] = [];
+    let hash: string | undefined;
+    let offset: number | null = 0;
+    while (offset !== null) {
+      const page: Returns<typeof mcpRunner.instanceTools> = await this.bus.call(mcpRunner.instanceTools, { offset }, { keys: { instanceId } });
+      // The list changed between two pages; the hint of that change is on its way.
+      if (hash !== undefined && page.catalogHash !== hash) return this.readTools(row, instanceId);
+      hash = page.catalogHash;
+      tools.push(...page.tools.map((tool) => ({ description: '', ...tool })));
+      offset = page.next;
+    }
+    if (hash !== undefined) await this.move(this.servers.saveCatalogue(row.id, row.configGeneration, { hash, tools, at: new Date() }));
+  }
+
+  private async save(row: ServerRow, catalogue: Catalogue): Promise<void> {
+    await this.move(this.servers.saveCatalogue(row.id, row.configGeneration, { hash: catalogue.hash, tools: catalogue.tools, at: new Date() }));
+  }
+
+  private async stale(row: ServerRow, reason: string | undefined): Promise<void> {
+    const now = await this.servers.find({ id: row.id });
+    if (now !== null) await this.tellStatus(now, { ...statusOf(now), state: reason === undefined ? 'connected' : 'degraded', reason: reason ?? null });
+  }
+
+  private async endedHere(row: ServerRow, instanceId: string): Promise<void> {
+    this.held.delete(instanceId);
+    await this.servers.forgetInstances([instanceId]);
+    const now = await this.servers.find({ id: row.id });
+    if (now?.state === 'connected' || now?.state === 'degraded') await this.tellStatus(row, { ...statusOf(now), state: 'idle', reason: null });
+  }
+
+  /** Writes down why a start failed, and makes the fault of it. */
+  private async failed(row: ServerRow, error: unknown): Promise<Fault> {
+    if (error instanceof Fault && (error.code === 'TOOL_GONE' || error.code === 'TARGET_CHANGED')) return error;
+    const reason = reasonOf(error);
+    await this.background(this.tellStatus(row, { ...statusOf(row), state: isUnauthorized(error) ? 'needs-auth' : 'failed', reason }));
+    return unavailable(reason);
+  }
+
+  private async tellStatus(row: ServerRow, status: Status, era?: { readonly kind: string; readonly at: string }): Promise<void> {
+    await this.move(this.servers.status(row.id, row.configGeneration, { ...status, reason: status.reason?.slice(0, 1_000) ?? null, at: new Date(), ...(era === undefined ? {} : { era: { ...era } }) }));
+  }
+
+  private async move(change: ReturnType<ServerRepository['status']>): Promise<void> {
+    const moved = await change;
+    if (moved !== undefined) await this.epochs.publish(moved);
+  }
+
+  /** For what nobody waits for: a failure is logged, and what it left undone is done at the next change. */
+  private background(task: Promise<void>): Promise<void> {
+    const done = task
+      .catch((error: unknown) => this.log.error({ error }, 'what is known of an MCP server could not be written down'))
+      .finally(() => this.writing.delete(done));
+    this.writing.add(done);
+    return done;
+  }
+}
+
+interface Start {
+  readonly spec: ServerSpec;
+  readonly instanceId: string;
+  readonly values: Readonly<Record<string, string>>;
+}
+
+function instanceIdOf(row: ServerRow, scope: string): string {
+  return idOf({ serverId: row.id, configGeneration: row.configGeneration, scope, credentialSubject: 'shared' });
+}
+
+const statusOf = ({ state, reason, runsAs, protocol }: ServerRow): Status => ({ state, reason, runsAs, protocol });
+
+function unavailable(reason: string): Fault {
+  return fault(mcpBroker.ensureInstance, 'SERVER_UNAVAILABLE', { reason });
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof StartFailed) return error.message;
+  if (!(error instanceof Fault)) return sentenceOf(error);
+  const { data } = error;
+  if (typeof data === 'object' && data !== null && 'reason' in data && typeof data.reason === 'string') return data.reason;
+  return error.code === 'UNAVAILABLE' ? 'No process that runs stdio servers is there just now' : error.message;
+}

@@ -1,0 +1,19 @@
+import { Module } from '@nestjs/common';
+import { CatalogueService } from './catalogue.service.js';
+import { DiscoveryService } from './discovery.service.js';
+import { Epochs } from './epochs.js';
+import { InstanceHandlers } from './instance.handlers.js';
+import { InstanceService } from './instance.service.js';
+import { SecretHandlers } from './secret.handlers.js';
+import { SecretRepository } from './secret.repository.js';
+import { SecretResolver } from './secret.resolver.js';
+import { SecretService } from './secret.service.js';
+import { ServerHandlers } from './server.handlers.js';
+import { ServerRepository } from './server.repository.js';
+import { ServerService } from './server.service.js';
+
+@Module({
+  controllers: [ServerHandlers, SecretHandlers, InstanceHandlers],
+  providers: [ServerService, ServerRepository, CatalogueService, InstanceService, DiscoveryService, Epochs, SecretService, SecretResolver, SecretRepository],
+})
+export class McpBrokerModule {}

@@ -1,0 +1,164 @@
+import { eventMessage, mcpBroker, type ServerSpec, type ToolDefinition } from '@ambit/contracts';
+import { addToOutbox, appendAudit, DB, type AuditEntry, type BrokerDb, type Prisma } from '@ambit/db';
+import { Inject, Injectable } from '@nestjs/common';
+import { randomUUID } from 'node:crypto';
+import type { PutDecision, ServerBefore } from './domain/put-server.js';
+import { changeOf, specOf, type ServerRow, type Status } from './server.view.js';
+
+const OWNER = 'mcp-broker';
+type Transaction = Prisma.TransactionClient;
+export type Audit = Omit<AuditEntry, 'at'>;
+
+/** What others must be told of after the commit. */
+export interface Moved {
+  readonly owner: string;
+  readonly epoch: number;
+  readonly fence: number;
+}
+export interface Put {
+  readonly spec: ServerSpec;
+  readonly at: Date;
+  /** The id of a server that is new. */
+  readonly newId: string;
+  readonly audit: Omit<Audit, 'beforeDigest' | 'afterDigest' | 'target'>;
+  readonly digest: (row: ServerRow | undefined) => string | null;
+}
+export interface Where {
+  readonly projectId?: string | undefined;
+  readonly owner?: string | undefined;
+  readonly set?: string | undefined;
+}
+
+/** Where servers, their catalogues and their instances stand. Each change moves the owner's epoch and tells of itself by the outbox. */
+@Injectable()
+export class ServerRepository {
+  constructor(@Inject(DB) private readonly db: BrokerDb) {}
+
+  find(by: { readonly id: string } | { readonly projectId: string; readonly slug: string }): Promise<ServerRow | null> {
+    return 'id' in by ? this.db.brokerServer.findUnique({ where: { id: by.id } }) : this.db.brokerServer.findUnique({ where: { projectId_slug: { projectId: by.projectId, slug: by.slug } } });
+  }
+
+  list(where: Where, page: { readonly after?: string | undefined; readonly limit: number }): Promise<ServerRow[]> {
+    const { projectId, owner, set } = where;
+    return this.db.brokerServer.findMany({
+      where: { ...(projectId === undefined ? {} : { projectId }), ...(owner === undefined ? {} : { owner }), ...(set === undefined ? {} : { set }), ...(page.after === undefined ? {} : { id: { gt: page.after } }) },
+      orderBy: { id: 'asc' },
+      take: page.limit,
+    });
+  }
+
+  /** Stores what `decide` makes of the row as it stands in the transaction. */
+  put(put: Put, decide: (before: ServerBefore | undefined, secrets: ReadonlySet<string>) => PutDecision): Promise<{ readonly row: ServerRow; readonly decision: PutDecision; readonly moved: Moved }> {
+    const { spec, at } = put;
+    return this.db.$transaction(async (transaction) => {
+      // One writer for each (project, slug), also while there is no row to lock.
+      await transaction.$executeRawUnsafe('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', `ambit.server.${spec.projectId}.${spec.slug}`);
+      const found = await transaction.brokerServer.findUnique({ where: { projectId_slug: { projectId: spec.projectId, slug: spec.slug } } });
+      const secrets = await transaction.brokerSecret.findMany({ where: { projectId: spec.projectId }, select: { name: true } });
+      const before = found === null ? undefined : { spec: specOf(found), configGeneration: found.configGeneration, version: found.version };
+      const decision = decide(before, new Set(secrets.map(({ name }) => name)));
+      const isOther = found !== null && found.configGeneration !== decision.configGeneration;
+      const data = {
+        owner: spec.owner, set: spec.set, enabled: spec.enabled, spec: JSON.stringify(spec), configGeneration: decision.configGeneration, bindingHash: decision.bindingHash, version: decision.version, updatedAt: at,
+        ...(isOther || found?.enabled === false ? { state: 'idle', reason: null } : {}),
+        ...(isOther ? { runsAs: null, protocol: null } : {}),
+      };
+      const key = { projectId: spec.projectId, slug: spec.slug };
+      const row = found === null ? await transaction.brokerServer.create({ data: { ...key, ...data, id: put.newId, state: 'idle', createdAt: at } }) : await transaction.brokerServer.update({ where: { id: found.id }, data });
+      const moved = await tell(transaction, [row], at);
+      await appendAudit(transaction, OWNER, { ...put.audit, at: at.toISOString(), target: `server:${row.id}`, beforeDigest: put.digest(found ?? undefined), afterDigest: put.digest(row) });
+      return { row, decision, moved };
+    });
+  }
+
+  /** Removes a server; gives what has to end. Undefined where there is none. */
+  remove(id: string, at: Date, audit: Audit): Promise<{ readonly row: ServerRow; readonly instances: readonly string[]; readonly moved: Moved } | undefined> {
+    return this.db.$transaction(async (transaction) => {
+      const row = await transaction.brokerServer.findUnique({ where: { id }, include: { instances: true } });
+      if (row === null) return undefined;
+      await transaction.brokerServer.delete({ where: { id } });
+      const moved = await tell(transaction, [{ ...row, enabled: false }], at);
+      await appendAudit(transaction, OWNER, { ...audit, at: at.toISOString() });
+      return { row, instances: row.instances.map(({ instanceId }) => instanceId), moved };
+    });
+  }
+
+  /** Switches an owner's servers off, or removes them, and moves the fence to at least `fence`. */
+  revoke(owner: string, how: { readonly fence: number; readonly remove: boolean; readonly at: Date }, audit: Audit): Promise<{ readonly rows: readonly ServerRow[]; readonly instances: readonly string[]; readonly moved: Moved }> {
+    return this.db.$transaction(async (transaction) => {
+      const rows = await transaction.brokerServer.findMany({ where: { owner }, include: { instances: true } });
+      if (how.remove) await transaction.brokerServer.deleteMany({ where: { owner } });
+      else for (const row of rows) await transaction.brokerServer.update({ where: { id: row.id }, data: { enabled: false, spec: JSON.stringify({ ...specOf(row), enabled: false }), version: row.version + 1, updatedAt: how.at } });
+      await transaction.$executeRawUnsafe('INSERT INTO "mcp_broker"."owner" ("owner", "epoch", "fence") VALUES ($1, 0, $2) ON CONFLICT ("owner") DO UPDATE SET "fence" = GREATEST("owner"."fence", $2)', owner, how.fence);
+      const moved = await tell(transaction, rows.map((row) => ({ ...row, enabled: false })), how.at, owner);
+      await appendAudit(transaction, OWNER, { ...audit, at: how.at.toISOString() });
+      return { rows, instances: rows.flatMap((row) => row.instances.map(({ instanceId }) => instanceId)), moved };
+    });
+  }
+
+  /** Writes what is known of a server now, for the generation it was seen of. Undefined where nothing changed. */
+  status(id: string, generation: number, status: Status & { readonly at: Date; readonly era?: Prisma.InputJsonValue | undefined }): Promise<Moved | undefined> {
+    const { at, era, ...facts } = status;
+    return this.db.$transaction(async (transaction) => {
+      const row = await transaction.brokerServer.findUnique({ where: { id } });
+      if (row === null || row.configGeneration !== generation) return undefined;
+      const isSame = row.state === facts.state && row.reason === facts.reason && row.runsAs === facts.runsAs && row.protocol === facts.protocol;
+      if (era !== undefined) await transaction.brokerServer.update({ where: { id }, data: { era } });
+      if (isSame) return undefined;
+      return tell(transaction, [await transaction.brokerServer.update({ where: { id }, data: facts })], at);
+    });
+  }
+
+  /** Stores a list read whole. Undefined where it is the one that stands already, or the server has become another. */
+  saveCatalogue(id: string, generation: number, catalogue: { readonly hash: string; readonly tools: readonly ToolDefinition[]; readonly at: Date }): Promise<Moved | undefined> {
+    const { hash, tools, at } = catalogue;
+    return this.db.$transaction(async (transaction) => {
+      const row = await transaction.brokerServer.findUnique({ where: { id } });
+      if (row === null || row.configGeneration !== generation || (row.catalogHash === hash && row.catalogOf === generation)) return undefined;
+      const data = { catalogHash: hash, tools: JSON.stringify(tools), readAt: at };
+      await transaction.brokerCatalogue.upsert({ where: { serverId: id }, create: { serverId: id, ...data }, update: data });
+      return tell(transaction, [await transaction.brokerServer.update({ where: { id }, data: { catalogHash: hash, catalogOf: generation, tools: tools.length } })], at);
+    });
+  }
+
+  /** The JSON of a server's last good tools and their hash. */
+  catalogue(id: string): Promise<{ readonly catalogHash: string; readonly tools: string } | null> {
+    return this.db.brokerCatalogue.findUnique({ where: { serverId: id }, select: { catalogHash: true, tools: true } });
+  }
+
+  async rememberInstance(instanceId: string, of: { readonly serverId: string; readonly generation: number; readonly at: Date }): Promise<void> {
+    const data = { serverId: of.serverId, generation: of.generation, startedAt: of.at };
+    await this.db.brokerInstance.upsert({ where: { instanceId }, create: { instanceId, ...data }, update: data });
+  }
+  async forgetInstances(instanceIds: readonly string[]): Promise<void> {
+    await this.db.brokerInstance.deleteMany({ where: { instanceId: { in: [...instanceIds] } } });
+  }
+  async instancesOf(serverId: string, keepGeneration: number | null): Promise<string[]> {
+    const rows = await this.db.brokerInstance.findMany({ where: { serverId, ...(keepGeneration === null ? {} : { generation: { not: keepGeneration } }) } });
+    return rows.map(({ instanceId }) => instanceId);
+  }
+
+  /** Servers to read a first list of: switched on, and never listed as what they are now. */
+  async unlisted(limit: number): Promise<ServerRow[]> {
+    const rows = await this.db.brokerServer.findMany({ where: { enabled: true }, orderBy: { id: 'asc' }, take: limit });
+    return rows.filter((row) => row.catalogOf !== row.configGeneration);
+  }
+
+  async owners(): Promise<Moved[]> {
+    const rows = await this.db.brokerOwner.findMany();
+    return rows.map(({ owner, epoch, fence }) => ({ owner, epoch: Number(epoch), fence: Number(fence) }));
+  }
+}
+
+/** Moves the owner's epoch and puts one event for each row into the outbox. */
+async function tell(transaction: Transaction, rows: readonly ServerRow[], at: Date, ownerOfNone?: string): Promise<Moved> {
+  const owner = rows[0]?.owner ?? ownerOfNone ?? 'user';
+  const [moved] = await transaction.$queryRawUnsafe<{ epoch: bigint; fence: bigint }[]>(
+    'INSERT INTO "mcp_broker"."owner" ("owner", "epoch") VALUES ($1, $2) ON CONFLICT ("owner") DO UPDATE SET "epoch" = GREATEST("owner"."epoch" + 1, $2) RETURNING "epoch", "fence"',
+    owner,
+    at.getTime(),
+  );
+  const epoch = Number(moved?.epoch ?? at.getTime());
+  await addToOutbox(transaction, OWNER, rows.map((row) => eventMessage(mcpBroker.catalogueChanged, changeOf(row, epoch, at), { keys: { serverId: row.id }, id: randomUUID(), time: at })));
+  return { owner, epoch, fence: Number(moved?.fence ?? 0) };
+}

@@ -1,0 +1,88 @@
+import type { Call } from '@ambit/bus';
+import { digestOf } from '@ambit/capability';
+import { fault, mcpBroker, ServerSpec, type Parsed, type Returns } from '@ambit/contracts';
+import { Inject, Injectable } from '@nestjs/common';
+import { randomUUID } from 'node:crypto';
+import { auditOf } from './audit.js';
+import { DiscoveryService } from './discovery.service.js';
+import { decidePut } from './domain/put-server.js';
+import { Epochs } from './epochs.js';
+import { InstanceService } from './instance.service.js';
+import { ServerRepository } from './server.repository.js';
+import { serverOf, type ServerRow } from './server.view.js';
+
+/** What an answer to `server.put` may wait for running instances to end; the rest ends by itself. */
+const PUT_WAITS_MS = 3_000;
+
+/** Configurations of MCP servers: stored first, then told, then what runs is brought in line. */
+@Injectable()
+export class ServerService {
+  constructor(
+    @Inject(ServerRepository) private readonly repository: ServerRepository,
+    @Inject(InstanceService) private readonly instances: InstanceService,
+    @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
+    @Inject(Epochs) private readonly epochs: Epochs,
+  ) {}
+
+  async put({ ifVersion, ...input }: Parsed<typeof mcpBroker.putServer>, call: Call): Promise<Returns<typeof mcpBroker.putServer>> {
+    const spec = ServerSpec.parse(input);
+    const { row, decision, moved } = await this.repository.put(
+      { spec, at: new Date(), newId: randomUUID(), audit: auditOf(call, { action: 'server.put', target: '', projectId: spec.projectId }), digest: (one) => (one === undefined ? null : digestOf(JSON.parse(one.spec))) },
+      (before, secrets) => decidePut({ before, spec, ifVersion, secrets, hostProblem: (host) => this.instances.egress.problemOf(host) }),
+    );
+    await this.epochs.publish(moved);
+    if (decision.endsInstances) await this.endOld(row);
+    if (row.enabled && row.catalogOf !== row.configGeneration) this.discovery.discover(row.id);
+    return this.view(row);
+  }
+
+  async get(by: Parsed<typeof mcpBroker.getServer>): Promise<Returns<typeof mcpBroker.getServer>> {
+    const row = await this.repository.find(by);
+    if (row === null) throw fault(mcpBroker.getServer, 'SERVER_UNKNOWN');
+    return this.view(row);
+  }
+
+  async list({ cursor, limit, ...where }: Parsed<typeof mcpBroker.listServers>): Promise<Returns<typeof mcpBroker.listServers>> {
+    const rows = await this.repository.list(where, { after: cursor, limit });
+    const last = rows.length === limit ? rows.at(-1) : undefined;
+    return { items: rows.map((row) => this.view(row)), ...(last === undefined ? {} : { cursor: last.id }) };
+  }
+
+  async delete({ id }: Parsed<typeof mcpBroker.deleteServer>, call: Call): Promise<Returns<typeof mcpBroker.deleteServer>> {
+    const row = await this.repository.find({ id });
+    const removed = row === null ? undefined : await this.repository.remove(id, new Date(), auditOf(call, { action: 'server.delete', target: `server:${id}`, projectId: row.projectId }));
+    if (removed === undefined) throw fault(mcpBroker.deleteServer, 'SERVER_UNKNOWN');
+    this.discovery.forget(id);
+    await this.epochs.publish(removed.moved);
+    await this.instances.close([id], removed.instances, 'The server was removed');
+    return { deleted: true };
+  }
+
+  /** Connects now and says how it went: a failure is an answer here, not a fault. */
+  async test({ id }: Parsed<typeof mcpBroker.testServer>): Promise<Returns<typeof mcpBroker.testServer>> {
+    const row = await this.repository.find({ id });
+    if (row === null) throw fault(mcpBroker.testServer, 'SERVER_UNKNOWN');
+    if (row.enabled) await this.instances.list(row).catch(() => undefined);
+    return this.get({ id });
+  }
+
+  /** Takes an owner's servers away. Answers when none of their instances is held any more. */
+  async revokeOwner({ owner, fence, remove }: Parsed<typeof mcpBroker.revokeOwner>, call: Call): Promise<Returns<typeof mcpBroker.revokeOwner>> {
+    const { rows, instances, moved } = await this.repository.revoke(owner, { fence, remove, at: new Date() }, auditOf(call, { action: remove ? 'owner.remove' : 'owner.revoke', target: `owner:${owner}`, projectId: null }));
+    for (const { id } of rows) this.discovery.forget(id);
+    await this.epochs.publish(moved);
+    await this.instances.close(rows.map(({ id }) => id), instances, `What belongs to ${owner} was taken away`);
+    return { closed: rows.length };
+  }
+
+  private async endOld(row: ServerRow): Promise<void> {
+    const keep = row.enabled ? row.configGeneration : null;
+    if (!row.enabled) this.discovery.forget(row.id);
+    const old = await this.repository.instancesOf(row.id, keep);
+    await this.instances.closeOlder(row, { keep, instanceIds: old, withinMs: PUT_WAITS_MS });
+  }
+
+  private view(row: ServerRow): Returns<typeof mcpBroker.getServer> {
+    return serverOf(row, this.instances.isConnecting(row.id));
+  }
+}

@@ -1,0 +1,65 @@
+import { ServerSpec, ServerState, type Server, type ServerHead, type mcpBroker } from '@ambit/contracts';
+import type { Prisma } from '@ambit/db';
+import type { z } from 'zod';
+
+export type ServerRow = Prisma.BrokerServerGetPayload<object>;
+/** What is known of a server beside its configuration. */
+export type Status = Pick<ServerRow, 'state' | 'reason' | 'runsAs' | 'protocol'>;
+
+/** The stored configuration; throws when it is not one, which only a hand in the database can bring about. */
+export const specOf = (row: Pick<ServerRow, 'spec'>): ServerSpec => ServerSpec.parse(JSON.parse(row.spec));
+
+function stateOf(row: ServerRow, isConnecting: boolean): z.output<typeof ServerState> {
+  if (!row.enabled) return 'disabled';
+  return isConnecting && row.state !== 'connected' ? 'connecting' : ServerState.parse(row.state);
+}
+
+/** The catalogue counts only for the server it was read from: another command or URL is another server. */
+const catalogHashOf = (row: ServerRow): string | null => (row.catalogOf === row.configGeneration ? row.catalogHash : null);
+const isStale = (row: ServerRow): boolean => catalogHashOf(row) !== null && row.state !== 'connected' && row.state !== 'idle';
+
+/** A server as the contract shows it. */
+export function serverOf(row: ServerRow, isConnecting: boolean): Server {
+  return {
+    ...specOf(row),
+    id: row.id,
+    enabled: row.enabled,
+    configGeneration: row.configGeneration,
+    bindingHash: row.bindingHash,
+    state: stateOf(row, isConnecting),
+    reason: row.reason,
+    catalogHash: catalogHashOf(row),
+    tools: catalogHashOf(row) === null ? 0 : row.tools,
+    stale: isStale(row),
+    runsAs: row.runsAs,
+    protocol: row.protocol,
+    version: row.version,
+    createdAt: row.createdAt.toISOString(),
+    updatedAt: row.updatedAt.toISOString(),
+  };
+}
+
+/** What ingress consults of a server. */
+export function headOf(row: ServerRow, isConnecting: boolean): ServerHead {
+  const { readOnly, instances, owner } = specOf(row);
+  return {
+    serverId: row.id,
+    slug: row.slug,
+    projectId: row.projectId,
+    owner,
+    enabled: row.enabled,
+    configGeneration: row.configGeneration,
+    bindingHash: row.bindingHash,
+    catalogHash: catalogHashOf(row),
+    state: stateOf(row, isConnecting),
+    reason: row.reason,
+    stale: isStale(row),
+    readOnly,
+    scope: instances.scope,
+  };
+}
+
+/** The payload of the event that tells of a change. */
+export function changeOf(row: ServerRow, epoch: number, at: Date): z.input<typeof mcpBroker.catalogueChanged.payload> {
+  return { serverId: row.id, slug: row.slug, projectId: row.projectId, owner: specOf(row).owner, configGeneration: row.configGeneration, catalogHash: catalogHashOf(row), state: stateOf(row, false), epoch, at: at.toISOString() };
+}
