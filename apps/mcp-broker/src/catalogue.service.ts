@@ -25,7 +25,10 @@ export class CatalogueService {
     // Owners first: a change in between then makes the epoch too old, never the servers.
     const owners = await this.servers.owners();
     const rows = await this.servers.list({ projectId }, { limit });
-    return { epoch: owners.reduce((newest, { epoch }) => Math.max(newest, epoch), 0), servers: rows.map((row) => headOf(row, this.instances.isConnecting(row.id))) };
+    return {
+      epoch: owners.reduce((newest, { epoch }) => Math.max(newest, epoch), 0),
+      servers: rows.map((row) => headOf(row, this.instances.isConnecting(row.id))),
+    };
   }
 
   async page({ serverId, catalogHash, offset }: Parsed<typeof mcpBroker.cataloguePage>): Promise<Returns<typeof mcpBroker.cataloguePage>> {

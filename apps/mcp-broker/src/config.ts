@@ -1,6 +1,11 @@
 import { z } from 'zod';
 
-const list = z.string().transform((text) => text.split(',').map((item) => item.trim()).filter((item) => item !== ''));
+const list = z.string().transform((text) =>
+  text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== ''),
+);
 
 export const BrokerConfig = z.object({
   /** 32 bytes in hexadecimal or base64: seals the values of secrets. Without it no secret can be stored here. */

@@ -2,14 +2,30 @@ import { BlockList, isIP } from 'node:net';
 
 /** What no server of ours lives at unless an administrator says so: ourselves, our neighbours, and where clouds keep credentials. */
 const CLOSED = [
-  '0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24', '192.168.0.0/16', '198.18.0.0/15', '224.0.0.0/4', '240.0.0.0/4',
-  '::/128', '::1/128', '64:ff9b::/96', 'fc00::/7', 'fe80::/10', 'ff00::/8',
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '127.0.0.0/8',
+  '169.254.0.0/16',
+  '172.16.0.0/12',
+  '192.0.0.0/24',
+  '192.168.0.0/16',
+  '198.18.0.0/15',
+  '224.0.0.0/4',
+  '240.0.0.0/4',
+  '::/128',
+  '::1/128',
+  '64:ff9b::/96',
+  'fc00::/7',
+  'fe80::/10',
+  'ff00::/8',
 ];
 
 function add(list: BlockList, range: string): void {
   const [address = '', bits] = range.split('/');
   const family = isIP(address) === 6 ? 'ipv6' : 'ipv4';
-  if (isIP(address) === 0 || (bits !== undefined && !/^\d{1,3}$/.test(bits))) throw new TypeError(`AMBIT_EGRESS_ALLOW: "${range}" is no address or range such as 10.1.0.0/16`);
+  if (isIP(address) === 0 || (bits !== undefined && !/^\d{1,3}$/.test(bits)))
+    throw new TypeError(`AMBIT_EGRESS_ALLOW: "${range}" is no address or range such as 10.1.0.0/16`);
   if (bits === undefined) list.addAddress(address, family);
   else list.addSubnet(address, Number(bits), family);
 }

@@ -10,13 +10,19 @@ export class InstanceHandlers {
   @Answers(mcpBroker.ensureInstance) ensure(input: Parsed<typeof mcpBroker.ensureInstance>, call: Call<typeof mcpBroker.ensureInstance>) {
     return this.instances.ensure(call.keys.serverId, input);
   }
-  @Listens(mcpBroker.cancelCall) cancel(payload: Payload<typeof mcpBroker.cancelCall>, signal: IncomingSignal<typeof mcpBroker.cancelCall>) {
+  @Listens(mcpBroker.cancelCall) cancel(
+    payload: Payload<typeof mcpBroker.cancelCall>,
+    signal: IncomingSignal<typeof mcpBroker.cancelCall>,
+  ) {
     this.instances.cancel(signal.keys.instanceId, payload.operationId);
   }
   @Listens(mcpBroker.closeInstance) close(payload: Payload<typeof mcpBroker.closeInstance>) {
     return this.instances.closeHere(payload);
   }
-  @Listens(mcpRunner.instanceChanged) changed(payload: Payload<typeof mcpRunner.instanceChanged>, signal: IncomingSignal<typeof mcpRunner.instanceChanged>) {
+  @Listens(mcpRunner.instanceChanged) changed(
+    payload: Payload<typeof mcpRunner.instanceChanged>,
+    signal: IncomingSignal<typeof mcpRunner.instanceChanged>,
+  ) {
     return this.instances.changed(signal.keys.serverId, payload);
   }
 }

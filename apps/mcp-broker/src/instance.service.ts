@@ -1,6 +1,17 @@
 import { Bus, Responder } from '@ambit/bus';
 import { instanceId as idOf } from '@ambit/capability';
-import { Fault, fault, mcpBroker, mcpRunner, Uuid, type Parsed, type Payload, type Returns, type ServerSpec, type ToolDefinition } from '@ambit/contracts';
+import {
+  Fault,
+  fault,
+  mcpBroker,
+  mcpRunner,
+  Uuid,
+  type Parsed,
+  type Payload,
+  type Returns,
+  type ServerSpec,
+  type ToolDefinition,
+} from '@ambit/contracts';
 import { egressFetch, HeldInstance, InstanceLeases, isUnauthorized, sentenceOf, StartFailed, StartQueue, type Catalogue } from '@ambit/mcp';
 import { CONFIG, LOG, type Logger } from '@ambit/service';
 import type { FetchLike } from '@modelcontextprotocol/client';
@@ -59,7 +70,8 @@ export class InstanceService implements BeforeApplicationShutdown {
   async ensure(serverId: string, input: Parsed<Ensure>): Promise<Returns<Ensure>> {
     const row = Uuid.safeParse(serverId).success ? await this.servers.find({ id: serverId }) : null;
     if (row === null || !row.enabled) throw fault(mcpBroker.ensureInstance, 'TOOL_GONE');
-    if (row.configGeneration !== input.configGeneration || row.bindingHash !== input.bindingHash) throw fault(mcpBroker.ensureInstance, 'TARGET_CHANGED');
+    if (row.configGeneration !== input.configGeneration || row.bindingHash !== input.bindingHash)
+      throw fault(mcpBroker.ensureInstance, 'TARGET_CHANGED');
     const spec = specOf(row);
     const scopes = { shared: 'shared', 'per-agent': `agent:${input.agentId}`, 'per-session': `session:${input.sessionId}` };
     const instanceId = instanceIdOf(row, scopes[spec.instances.scope]);
@@ -87,7 +99,10 @@ export class InstanceService implements BeforeApplicationShutdown {
   }
 
   /** Has a server's instances of other generations ended, or all, and waits for a while until they are. */
-  async closeOlder(row: ServerRow, how: { readonly keep: number | null; readonly instanceIds: readonly string[]; readonly withinMs: number }): Promise<void> {
+  async closeOlder(
+    row: ServerRow,
+    how: { readonly keep: number | null; readonly instanceIds: readonly string[]; readonly withinMs: number },
+  ): Promise<void> {
     const reason = how.keep === null ? 'The server was switched off' : 'The configuration of the server changed';
     this.bus.signal(mcpBroker.closeInstance, { serverId: row.id, keepGeneration: how.keep, reason }, { keys: { serverId: row.id } });
     await this.ended(how.instanceIds, how.withinMs);
@@ -109,7 +124,8 @@ export class InstanceService implements BeforeApplicationShutdown {
     if (row === null || row.configGeneration !== change.configGeneration) return;
     if (change.kind === 'ended') {
       await this.servers.forgetInstances([change.instanceId]);
-      if (row.state === 'connected' || row.state === 'degraded') await this.tellStatus(row, { ...statusOf(row), state: 'idle', reason: null });
+      if (row.state === 'connected' || row.state === 'degraded')
+        await this.tellStatus(row, { ...statusOf(row), state: 'idle', reason: null });
       return;
     }
     if (change.reason !== null) return this.tellStatus(row, { ...statusOf(row), state: 'degraded', reason: change.reason });
@@ -166,7 +182,10 @@ export class InstanceService implements BeforeApplicationShutdown {
       await this.servers.rememberInstance(instanceId, { serverId: row.id, generation: row.configGeneration, at: new Date() });
       const spec = specOf(row);
       const values = await this.secrets.resolve(row.projectId, spec.transport);
-      const revision = spec.transport.type === 'stdio' ? await this.startChild(row, { spec, instanceId, values }) : await this.startHere(row, { spec, instanceId, values });
+      const revision =
+        spec.transport.type === 'stdio'
+          ? await this.startChild(row, { spec, instanceId, values })
+          : await this.startHere(row, { spec, instanceId, values });
       await this.mayLive(row);
       return revision;
     } catch (error) {
@@ -184,13 +203,27 @@ export class InstanceService implements BeforeApplicationShutdown {
     const { transport, timeouts, instances } = spec;
     if (transport.type !== 'stdio') throw new TypeError('only stdio servers run as children');
     const server = {
-      serverId: row.id, slug: row.slug, configGeneration: row.configGeneration, bindingHash: row.bindingHash, command: transport.command, args: transport.args, env: values, package: transport.package ?? null,
-      startTimeoutMs: timeouts.startMs, idleStopMs: instances.idleStopMs, memoryBytes: instances.memoryBytes ?? null, era: mcpRunner.startInstance.input.shape.server.shape.era.catch(null).parse(row.era),
+      serverId: row.id,
+      slug: row.slug,
+      configGeneration: row.configGeneration,
+      bindingHash: row.bindingHash,
+      command: transport.command,
+      args: transport.args,
+      env: values,
+      package: transport.package ?? null,
+      startTimeoutMs: timeouts.startMs,
+      idleStopMs: instances.idleStopMs,
+      memoryBytes: instances.memoryBytes ?? null,
+      era: mcpRunner.startInstance.input.shape.server.shape.era.catch(null).parse(row.era),
     };
     const answer = await this.bus.call(mcpRunner.startInstance, { instanceId, server }, { timeoutMs: timeouts.startMs + 10_000 });
     if (answer.catalogHash !== row.catalogHash || row.catalogOf !== row.configGeneration) await this.readTools(row, instanceId);
     for (const { name, reason } of answer.dropped) this.log.warn({ slug: row.slug, tool: name, reason }, 'a tool is left out');
-    await this.tellStatus(row, { state: 'connected', reason: null, runsAs: answer.runsAs, protocol: answer.protocol }, answer.era ?? undefined);
+    await this.tellStatus(
+      row,
+      { state: 'connected', reason: null, runsAs: answer.runsAs, protocol: answer.protocol },
+      answer.era ?? undefined,
+    );
     return answer.leaseRevision;
   }
 
@@ -219,8 +252,14 @@ export class InstanceService implements BeforeApplicationShutdown {
     this.held.set(instanceId, { instance, row });
     await Promise.all(saving);
     const current = instance.instance.catalogue.current;
-    for (const { tool, message } of current?.diagnostics ?? []) this.log.warn({ slug: row.slug, tool, reason: message }, 'a tool is left out');
-    await this.tellStatus(row, { state: 'connected', reason: null, runsAs, protocol: (instance.facts?.protocolVersion ?? '').slice(0, 20) });
+    for (const { tool, message } of current?.diagnostics ?? [])
+      this.log.warn({ slug: row.slug, tool, reason: message }, 'a tool is left out');
+    await this.tellStatus(row, {
+      state: 'connected',
+      reason: null,
+      runsAs,
+      protocol: (instance.facts?.protocolVersion ?? '').slice(0, 20),
+    });
     return instance.lease.revision;
   }
 
@@ -228,7 +267,15 @@ export class InstanceService implements BeforeApplicationShutdown {
   private async mayLive(row: ServerRow): Promise<void> {
     const now = await this.servers.find({ id: row.id });
     if (now?.enabled === true && now.configGeneration === row.configGeneration) return;
-    this.bus.signal(mcpBroker.closeInstance, { serverId: row.id, keepGeneration: now?.enabled === true ? now.configGeneration : null, reason: 'It was switched off or changed while it started' }, { keys: { serverId: row.id } });
+    this.bus.signal(
+      mcpBroker.closeInstance,
+      {
+        serverId: row.id,
+        keepGeneration: now?.enabled === true ? now.configGeneration : null,
+        reason: 'It was switched off or changed while it started',
+      },
+      { keys: { serverId: row.id } },
+    );
     throw fault(mcpBroker.ensureInstance, now?.enabled === true ? 'TARGET_CHANGED' : 'TOOL_GONE');
   }
 
@@ -237,7 +284,11 @@ export class InstanceService implements BeforeApplicationShutdown {
     let hash: string | undefined;
     let offset: number | null = 0;
     while (offset !== null) {
-      const page: Returns<typeof mcpRunner.instanceTools> = await this.bus.call(mcpRunner.instanceTools, { offset }, { keys: { instanceId } });
+      const page: Returns<typeof mcpRunner.instanceTools> = await this.bus.call(
+        mcpRunner.instanceTools,
+        { offset },
+        { keys: { instanceId } },
+      );
       // The list changed between two pages; the hint of that change is on its way.
       if (hash !== undefined && page.catalogHash !== hash) return this.readTools(row, instanceId);
       hash = page.catalogHash;
@@ -248,19 +299,23 @@ export class InstanceService implements BeforeApplicationShutdown {
   }
 
   private async save(row: ServerRow, catalogue: Catalogue): Promise<void> {
-    await this.move(this.servers.saveCatalogue(row.id, row.configGeneration, { hash: catalogue.hash, tools: catalogue.tools, at: new Date() }));
+    await this.move(
+      this.servers.saveCatalogue(row.id, row.configGeneration, { hash: catalogue.hash, tools: catalogue.tools, at: new Date() }),
+    );
   }
 
   private async stale(row: ServerRow, reason: string | undefined): Promise<void> {
     const now = await this.servers.find({ id: row.id });
-    if (now !== null) await this.tellStatus(now, { ...statusOf(now), state: reason === undefined ? 'connected' : 'degraded', reason: reason ?? null });
+    if (now !== null)
+      await this.tellStatus(now, { ...statusOf(now), state: reason === undefined ? 'connected' : 'degraded', reason: reason ?? null });
   }
 
   private async endedHere(row: ServerRow, instanceId: string): Promise<void> {
     this.held.delete(instanceId);
     await this.servers.forgetInstances([instanceId]);
     const now = await this.servers.find({ id: row.id });
-    if (now?.state === 'connected' || now?.state === 'degraded') await this.tellStatus(row, { ...statusOf(now), state: 'idle', reason: null });
+    if (now?.state === 'connected' || now?.state === 'degraded')
+      await this.tellStatus(row, { ...statusOf(now), state: 'idle', reason: null });
   }
 
   /** Writes down why a start failed, and makes the fault of it. */
@@ -272,7 +327,14 @@ export class InstanceService implements BeforeApplicationShutdown {
   }
 
   private async tellStatus(row: ServerRow, status: Status, era?: { readonly kind: string; readonly at: string }): Promise<void> {
-    await this.move(this.servers.status(row.id, row.configGeneration, { ...status, reason: status.reason?.slice(0, 1_000) ?? null, at: new Date(), ...(era === undefined ? {} : { era: { ...era } }) }));
+    await this.move(
+      this.servers.status(row.id, row.configGeneration, {
+        ...status,
+        reason: status.reason?.slice(0, 1_000) ?? null,
+        at: new Date(),
+        ...(era === undefined ? {} : { era: { ...era } }),
+      }),
+    );
   }
 
   private async move(change: ReturnType<ServerRepository['status']>): Promise<void> {

@@ -14,6 +14,16 @@ import { ServerService } from './server.service.js';
 
 @Module({
   controllers: [ServerHandlers, SecretHandlers, InstanceHandlers],
-  providers: [ServerService, ServerRepository, CatalogueService, InstanceService, DiscoveryService, Epochs, SecretService, SecretResolver, SecretRepository],
+  providers: [
+    ServerService,
+    ServerRepository,
+    CatalogueService,
+    InstanceService,
+    DiscoveryService,
+    Epochs,
+    SecretService,
+    SecretResolver,
+    SecretRepository,
+  ],
 })
 export class McpBrokerModule {}

@@ -29,20 +29,29 @@ export class SecretRepository {
   put(name: Name, stored: Stored, audit: AuditEntry): Promise<SecretRow> {
     return this.db.$transaction(async (transaction) => {
       const data = { ...stored, updatedAt: new Date(audit.at) };
-      const row = await transaction.brokerSecret.upsert({ where: { projectId_name: { ...name } }, create: { ...name, ...data, version: 1 }, update: { ...data, version: { increment: 1 } } });
+      const row = await transaction.brokerSecret.upsert({
+        where: { projectId_name: { ...name } },
+        create: { ...name, ...data, version: 1 },
+        update: { ...data, version: { increment: 1 } },
+      });
       await appendAudit(transaction, OWNER, audit);
       return row;
     });
   }
 
-  list(where: { readonly projectId?: string | undefined; readonly set?: string | undefined }, page: { readonly after?: Name | undefined; readonly limit: number }): Promise<SecretRow[]> {
+  list(
+    where: { readonly projectId?: string | undefined; readonly set?: string | undefined },
+    page: { readonly after?: Name | undefined; readonly limit: number },
+  ): Promise<SecretRow[]> {
     const { projectId, set } = where;
     const { after } = page;
     return this.db.brokerSecret.findMany({
       where: {
         ...(projectId === undefined ? {} : { projectId }),
         ...(set === undefined ? {} : { set }),
-        ...(after === undefined ? {} : { OR: [{ projectId: { gt: after.projectId } }, { projectId: after.projectId, name: { gt: after.name } }] }),
+        ...(after === undefined
+          ? {}
+          : { OR: [{ projectId: { gt: after.projectId } }, { projectId: after.projectId, name: { gt: after.name } }] }),
       },
       orderBy: [{ projectId: 'asc' }, { name: 'asc' }],
       take: page.limit,
@@ -73,5 +82,14 @@ async function usersIn(db: Pick<BrokerDb, 'brokerServer'>, { projectId, name }: 
 /** A secret as the contract shows it: everything but its value. */
 export function secretOf(row: SecretRow): Secret {
   const from = row.from === 'env' || row.from === 'file' ? row.from : 'store';
-  return { name: row.name, projectId: row.projectId, from, key: row.key, keyId: row.keyId, set: row.set, version: row.version, updatedAt: row.updatedAt.toISOString() };
+  return {
+    name: row.name,
+    projectId: row.projectId,
+    from,
+    key: row.key,
+    keyId: row.keyId,
+    set: row.set,
+    version: row.version,
+    updatedAt: row.updatedAt.toISOString(),
+  };
 }

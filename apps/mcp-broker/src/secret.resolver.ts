@@ -22,7 +22,8 @@ export class SecretResolver {
     @Inject(SecretRepository) private readonly repository: SecretRepository,
     @Inject(CONFIG) private readonly config: BrokerConfig,
   ) {
-    const key = config.AMBIT_SEALING_KEY_FILE === undefined ? config.AMBIT_SEALING_KEY : readFileSync(config.AMBIT_SEALING_KEY_FILE, 'utf8');
+    const key =
+      config.AMBIT_SEALING_KEY_FILE === undefined ? config.AMBIT_SEALING_KEY : readFileSync(config.AMBIT_SEALING_KEY_FILE, 'utf8');
     this.seal = key === undefined ? undefined : new Seal(key);
   }
 
@@ -32,7 +33,8 @@ export class SecretResolver {
     const resolved: Record<string, string> = {};
     for (const [field, value] of Object.entries(values)) {
       const text = typeof value === 'string' ? value : await this.valueOf(projectId, value.secret);
-      if (transport.type !== 'stdio' && !isHeaderValue(text)) throw new Error(`The value of the header ${field} holds line breaks or characters that no header may hold`);
+      if (transport.type !== 'stdio' && !isHeaderValue(text))
+        throw new Error(`The value of the header ${field} holds line breaks or characters that no header may hold`);
       resolved[field] = text;
     }
     return resolved;
@@ -41,10 +43,12 @@ export class SecretResolver {
   private async valueOf(projectId: string, name: string): Promise<string> {
     const row = await this.repository.find({ projectId, name });
     if (row === null) throw new Error(`The secret ${name} does not exist`);
-    if (row.from === 'env') return present(process.env[row.key ?? ''], `The secret ${name} stands in the variable ${row.key ?? ''}, which is not set here`);
+    if (row.from === 'env')
+      return present(process.env[row.key ?? ''], `The secret ${name} stands in the variable ${row.key ?? ''}, which is not set here`);
     if (row.from === 'file') return this.fileOf(name, row.key ?? '');
     const sealed = present(row.sealed, `The secret ${name} has no value yet`);
-    if (this.seal === undefined || row.keyId !== this.seal.keyId) throw new Error(`The secret ${name} is sealed with the key ${row.keyId ?? 'none'}, which this process does not have`);
+    if (this.seal === undefined || row.keyId !== this.seal.keyId)
+      throw new Error(`The secret ${name} is sealed with the key ${row.keyId ?? 'none'}, which this process does not have`);
     return this.seal.open(sealed, nameOf(projectId, name));
   }
 

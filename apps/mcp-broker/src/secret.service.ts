@@ -24,10 +24,14 @@ export class SecretService {
     const problem = this.problemOf(input, before);
     if (problem !== undefined) throw fault(mcpBroker.putSecret, 'SECRET_SOURCE', { reason: problem });
     const sealed = this.sealed(input, before);
-    const audit = { ...auditOf(call, { action: 'secret.put', target: `secret:${nameOf(projectId, name)}`, projectId }), at: new Date().toISOString() };
+    const audit = {
+      ...auditOf(call, { action: 'secret.put', target: `secret:${nameOf(projectId, name)}`, projectId }),
+      at: new Date().toISOString(),
+    };
     const row = await this.repository.put({ projectId, name }, { from, key, set, ...sealed }, audit);
     // What runs was started with the old value.
-    for (const { id } of before === null ? [] : await this.repository.users({ projectId, name })) this.instances.restart(id, `The secret ${name} changed`);
+    for (const { id } of before === null ? [] : await this.repository.users({ projectId, name }))
+      this.instances.restart(id, `The secret ${name} changed`);
     return secretOf(row);
   }
 
@@ -40,7 +44,10 @@ export class SecretService {
   }
 
   async delete({ projectId, name }: Parsed<typeof mcpBroker.deleteSecret>, call: Call): Promise<Returns<typeof mcpBroker.deleteSecret>> {
-    const audit = { ...auditOf(call, { action: 'secret.delete', target: `secret:${nameOf(projectId, name)}`, projectId }), at: new Date().toISOString() };
+    const audit = {
+      ...auditOf(call, { action: 'secret.delete', target: `secret:${nameOf(projectId, name)}`, projectId }),
+      at: new Date().toISOString(),
+    };
     const { deleted, users } = await this.repository.remove({ projectId, name }, audit);
     if (users.length > 0) throw fault(mcpBroker.deleteSecret, 'SECRET_IN_USE', { servers: users.map(({ slug }) => slug) });
     return { deleted };
@@ -49,15 +56,19 @@ export class SecretService {
   private problemOf({ from, key, value }: Parsed<typeof mcpBroker.putSecret>, before: SecretRow | null): string | undefined {
     if (from === 'store') {
       if (key !== null) return 'A secret of the store has no key; give its value';
-      if (this.resolver.seal === undefined) return 'No sealing key is configured here (AMBIT_SEALING_KEY), so values cannot be stored; use env or file';
-      return value === undefined && before?.sealed == null ? 'A new secret of the store needs its value' : undefined;
+      if (this.resolver.seal === undefined)
+        return 'No sealing key is configured here (AMBIT_SEALING_KEY), so values cannot be stored; use env or file';
+      return value === undefined && (before?.sealed ?? null) === null ? 'A new secret of the store needs its value' : undefined;
     }
     if (value !== undefined) return `A secret from ${from} takes no value: it stands elsewhere`;
     if (key === null || key === '') return `A secret from ${from} needs the key it stands under`;
     return from === 'env' && OURS.test(key) ? `The variable ${key} is one of this system’s own` : undefined;
   }
 
-  private sealed({ projectId, name, from, value }: Parsed<typeof mcpBroker.putSecret>, before: SecretRow | null): Pick<SecretRow, 'sealed' | 'keyId'> {
+  private sealed(
+    { projectId, name, from, value }: Parsed<typeof mcpBroker.putSecret>,
+    before: SecretRow | null,
+  ): Pick<SecretRow, 'sealed' | 'keyId'> {
     const { seal } = this.resolver;
     if (from !== 'store' || seal === undefined) return { sealed: null, keyId: null };
     if (value === undefined) return { sealed: before?.sealed ?? null, keyId: before?.keyId ?? null };

@@ -35,89 +35,153 @@ export class ServerRepository {
   constructor(@Inject(DB) private readonly db: BrokerDb) {}
 
   find(by: { readonly id: string } | { readonly projectId: string; readonly slug: string }): Promise<ServerRow | null> {
-    return 'id' in by ? this.db.brokerServer.findUnique({ where: { id: by.id } }) : this.db.brokerServer.findUnique({ where: { projectId_slug: { projectId: by.projectId, slug: by.slug } } });
+    return 'id' in by
+      ? this.db.brokerServer.findUnique({ where: { id: by.id } })
+      : this.db.brokerServer.findUnique({ where: { projectId_slug: { projectId: by.projectId, slug: by.slug } } });
   }
 
   list(where: Where, page: { readonly after?: string | undefined; readonly limit: number }): Promise<ServerRow[]> {
     const { projectId, owner, set } = where;
     return this.db.brokerServer.findMany({
-      where: { ...(projectId === undefined ? {} : { projectId }), ...(owner === undefined ? {} : { owner }), ...(set === undefined ? {} : { set }), ...(page.after === undefined ? {} : { id: { gt: page.after } }) },
+      where: {
+        ...(projectId === undefined ? {} : { projectId }),
+        ...(owner === undefined ? {} : { owner }),
+        ...(set === undefined ? {} : { set }),
+        ...(page.after === undefined ? {} : { id: { gt: page.after } }),
+      },
       orderBy: { id: 'asc' },
       take: page.limit,
     });
   }
 
   /** Stores what `decide` makes of the row as it stands in the transaction. */
-  put(put: Put, decide: (before: ServerBefore | undefined, secrets: ReadonlySet<string>) => PutDecision): Promise<{ readonly row: ServerRow; readonly decision: PutDecision; readonly moved: Moved }> {
+  put(
+    put: Put,
+    decide: (before: ServerBefore | undefined, secrets: ReadonlySet<string>) => PutDecision,
+  ): Promise<{ readonly row: ServerRow; readonly decision: PutDecision; readonly moved: Moved }> {
     const { spec, at } = put;
     return this.db.$transaction(async (transaction) => {
       // One writer for each (project, slug), also while there is no row to lock.
-      await transaction.$executeRawUnsafe('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', `ambit.server.${spec.projectId}.${spec.slug}`);
-      const found = await transaction.brokerServer.findUnique({ where: { projectId_slug: { projectId: spec.projectId, slug: spec.slug } } });
+      await transaction.$executeRawUnsafe(
+        'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))',
+        `ambit.server.${spec.projectId}.${spec.slug}`,
+      );
+      const found = await transaction.brokerServer.findUnique({
+        where: { projectId_slug: { projectId: spec.projectId, slug: spec.slug } },
+      });
       const secrets = await transaction.brokerSecret.findMany({ where: { projectId: spec.projectId }, select: { name: true } });
       const before = found === null ? undefined : { spec: specOf(found), configGeneration: found.configGeneration, version: found.version };
       const decision = decide(before, new Set(secrets.map(({ name }) => name)));
       const isOther = found !== null && found.configGeneration !== decision.configGeneration;
       const data = {
-        owner: spec.owner, set: spec.set, enabled: spec.enabled, spec: JSON.stringify(spec), configGeneration: decision.configGeneration, bindingHash: decision.bindingHash, version: decision.version, updatedAt: at,
+        owner: spec.owner,
+        set: spec.set,
+        enabled: spec.enabled,
+        spec: JSON.stringify(spec),
+        configGeneration: decision.configGeneration,
+        bindingHash: decision.bindingHash,
+        version: decision.version,
+        updatedAt: at,
         ...(isOther || found?.enabled === false ? { state: 'idle', reason: null } : {}),
         ...(isOther ? { runsAs: null, protocol: null } : {}),
       };
       const key = { projectId: spec.projectId, slug: spec.slug };
-      const row = found === null ? await transaction.brokerServer.create({ data: { ...key, ...data, id: put.newId, state: 'idle', createdAt: at } }) : await transaction.brokerServer.update({ where: { id: found.id }, data });
-      const moved = await tell(transaction, [row], at);
-      await appendAudit(transaction, OWNER, { ...put.audit, at: at.toISOString(), target: `server:${row.id}`, beforeDigest: put.digest(found ?? undefined), afterDigest: put.digest(row) });
+      const row =
+        found === null
+          ? await transaction.brokerServer.create({ data: { ...key, ...data, id: put.newId, state: 'idle', createdAt: at } })
+          : await transaction.brokerServer.update({ where: { id: found.id }, data });
+      const moved = await tell(transaction, { rows: [row], at, owner: row.owner });
+      await appendAudit(transaction, OWNER, {
+        ...put.audit,
+        at: at.toISOString(),
+        target: `server:${row.id}`,
+        beforeDigest: put.digest(found ?? undefined),
+        afterDigest: put.digest(row),
+      });
       return { row, decision, moved };
     });
   }
 
   /** Removes a server; gives what has to end. Undefined where there is none. */
-  remove(id: string, at: Date, audit: Audit): Promise<{ readonly row: ServerRow; readonly instances: readonly string[]; readonly moved: Moved } | undefined> {
+  remove(
+    id: string,
+    at: Date,
+    audit: Audit,
+  ): Promise<{ readonly row: ServerRow; readonly instances: readonly string[]; readonly moved: Moved } | undefined> {
     return this.db.$transaction(async (transaction) => {
       const row = await transaction.brokerServer.findUnique({ where: { id }, include: { instances: true } });
       if (row === null) return undefined;
       await transaction.brokerServer.delete({ where: { id } });
-      const moved = await tell(transaction, [{ ...row, enabled: false }], at);
+      const moved = await tell(transaction, { rows: [{ ...row, enabled: false }], at, owner: row.owner });
       await appendAudit(transaction, OWNER, { ...audit, at: at.toISOString() });
       return { row, instances: row.instances.map(({ instanceId }) => instanceId), moved };
     });
   }
 
   /** Switches an owner's servers off, or removes them, and moves the fence to at least `fence`. */
-  revoke(owner: string, how: { readonly fence: number; readonly remove: boolean; readonly at: Date }, audit: Audit): Promise<{ readonly rows: readonly ServerRow[]; readonly instances: readonly string[]; readonly moved: Moved }> {
+  revoke(
+    owner: string,
+    how: { readonly fence: number; readonly remove: boolean; readonly at: Date },
+    audit: Audit,
+  ): Promise<{ readonly rows: readonly ServerRow[]; readonly instances: readonly string[]; readonly moved: Moved }> {
     return this.db.$transaction(async (transaction) => {
       const rows = await transaction.brokerServer.findMany({ where: { owner }, include: { instances: true } });
       if (how.remove) await transaction.brokerServer.deleteMany({ where: { owner } });
-      else for (const row of rows) await transaction.brokerServer.update({ where: { id: row.id }, data: { enabled: false, spec: JSON.stringify({ ...specOf(row), enabled: false }), version: row.version + 1, updatedAt: how.at } });
-      await transaction.$executeRawUnsafe('INSERT INTO "mcp_broker"."owner" ("owner", "epoch", "fence") VALUES ($1, 0, $2) ON CONFLICT ("owner") DO UPDATE SET "fence" = GREATEST("owner"."fence", $2)', owner, how.fence);
-      const moved = await tell(transaction, rows.map((row) => ({ ...row, enabled: false })), how.at, owner);
+      else
+        for (const row of rows)
+          await transaction.brokerServer.update({
+            where: { id: row.id },
+            data: { enabled: false, spec: JSON.stringify({ ...specOf(row), enabled: false }), version: row.version + 1, updatedAt: how.at },
+          });
+      await transaction.$executeRawUnsafe(
+        'INSERT INTO "mcp_broker"."owner" ("owner", "epoch", "fence") VALUES ($1, 0, $2) ON CONFLICT ("owner") DO UPDATE SET "fence" = GREATEST("owner"."fence", $2)',
+        owner,
+        how.fence,
+      );
+      const moved = await tell(transaction, { rows: rows.map((row) => ({ ...row, enabled: false })), at: how.at, owner });
       await appendAudit(transaction, OWNER, { ...audit, at: how.at.toISOString() });
       return { rows, instances: rows.flatMap((row) => row.instances.map(({ instanceId }) => instanceId)), moved };
     });
   }
 
   /** Writes what is known of a server now, for the generation it was seen of. Undefined where nothing changed. */
-  status(id: string, generation: number, status: Status & { readonly at: Date; readonly era?: Prisma.InputJsonValue | undefined }): Promise<Moved | undefined> {
+  status(
+    id: string,
+    generation: number,
+    status: Status & { readonly at: Date; readonly era?: Prisma.InputJsonValue | undefined },
+  ): Promise<Moved | undefined> {
     const { at, era, ...facts } = status;
     return this.db.$transaction(async (transaction) => {
       const row = await transaction.brokerServer.findUnique({ where: { id } });
       if (row === null || row.configGeneration !== generation) return undefined;
-      const isSame = row.state === facts.state && row.reason === facts.reason && row.runsAs === facts.runsAs && row.protocol === facts.protocol;
+      const isSame =
+        row.state === facts.state && row.reason === facts.reason && row.runsAs === facts.runsAs && row.protocol === facts.protocol;
       if (era !== undefined) await transaction.brokerServer.update({ where: { id }, data: { era } });
       if (isSame) return undefined;
-      return tell(transaction, [await transaction.brokerServer.update({ where: { id }, data: facts })], at);
+      return tell(transaction, { rows: [await transaction.brokerServer.update({ where: { id }, data: facts })], at, owner: row.owner });
     });
   }
 
   /** Stores a list read whole. Undefined where it is the one that stands already, or the server has become another. */
-  saveCatalogue(id: string, generation: number, catalogue: { readonly hash: string; readonly tools: readonly ToolDefinition[]; readonly at: Date }): Promise<Moved | undefined> {
+  saveCatalogue(
+    id: string,
+    generation: number,
+    catalogue: { readonly hash: string; readonly tools: readonly ToolDefinition[]; readonly at: Date },
+  ): Promise<Moved | undefined> {
     const { hash, tools, at } = catalogue;
     return this.db.$transaction(async (transaction) => {
       const row = await transaction.brokerServer.findUnique({ where: { id } });
-      if (row === null || row.configGeneration !== generation || (row.catalogHash === hash && row.catalogOf === generation)) return undefined;
+      if (row === null || row.configGeneration !== generation || (row.catalogHash === hash && row.catalogOf === generation))
+        return undefined;
       const data = { catalogHash: hash, tools: JSON.stringify(tools), readAt: at };
       await transaction.brokerCatalogue.upsert({ where: { serverId: id }, create: { serverId: id, ...data }, update: data });
-      return tell(transaction, [await transaction.brokerServer.update({ where: { id }, data: { catalogHash: hash, catalogOf: generation, tools: tools.length } })], at);
+      return tell(transaction, {
+        rows: [
+          await transaction.brokerServer.update({ where: { id }, data: { catalogHash: hash, catalogOf: generation, tools: tools.length } }),
+        ],
+        at,
+        owner: row.owner,
+      });
     });
   }
 
@@ -126,7 +190,10 @@ export class ServerRepository {
     return this.db.brokerCatalogue.findUnique({ where: { serverId: id }, select: { catalogHash: true, tools: true } });
   }
 
-  async rememberInstance(instanceId: string, of: { readonly serverId: string; readonly generation: number; readonly at: Date }): Promise<void> {
+  async rememberInstance(
+    instanceId: string,
+    of: { readonly serverId: string; readonly generation: number; readonly at: Date },
+  ): Promise<void> {
     const data = { serverId: of.serverId, generation: of.generation, startedAt: of.at };
     await this.db.brokerInstance.upsert({ where: { instanceId }, create: { instanceId, ...data }, update: data });
   }
@@ -134,7 +201,9 @@ export class ServerRepository {
     await this.db.brokerInstance.deleteMany({ where: { instanceId: { in: [...instanceIds] } } });
   }
   async instancesOf(serverId: string, keepGeneration: number | null): Promise<string[]> {
-    const rows = await this.db.brokerInstance.findMany({ where: { serverId, ...(keepGeneration === null ? {} : { generation: { not: keepGeneration } }) } });
+    const rows = await this.db.brokerInstance.findMany({
+      where: { serverId, ...(keepGeneration === null ? {} : { generation: { not: keepGeneration } }) },
+    });
     return rows.map(({ instanceId }) => instanceId);
   }
 
@@ -151,14 +220,23 @@ export class ServerRepository {
 }
 
 /** Moves the owner's epoch and puts one event for each row into the outbox. */
-async function tell(transaction: Transaction, rows: readonly ServerRow[], at: Date, ownerOfNone?: string): Promise<Moved> {
-  const owner = rows[0]?.owner ?? ownerOfNone ?? 'user';
+async function tell(
+  transaction: Transaction,
+  change: { readonly rows: readonly ServerRow[]; readonly at: Date; readonly owner: string },
+): Promise<Moved> {
+  const { rows, at, owner } = change;
   const [moved] = await transaction.$queryRawUnsafe<{ epoch: bigint; fence: bigint }[]>(
     'INSERT INTO "mcp_broker"."owner" ("owner", "epoch") VALUES ($1, $2) ON CONFLICT ("owner") DO UPDATE SET "epoch" = GREATEST("owner"."epoch" + 1, $2) RETURNING "epoch", "fence"',
     owner,
     at.getTime(),
   );
   const epoch = Number(moved?.epoch ?? at.getTime());
-  await addToOutbox(transaction, OWNER, rows.map((row) => eventMessage(mcpBroker.catalogueChanged, changeOf(row, epoch, at), { keys: { serverId: row.id }, id: randomUUID(), time: at })));
+  await addToOutbox(
+    transaction,
+    OWNER,
+    rows.map((row) =>
+      eventMessage(mcpBroker.catalogueChanged, changeOf(row, epoch, at), { keys: { serverId: row.id }, id: randomUUID(), time: at }),
+    ),
+  );
   return { owner, epoch, fence: Number(moved?.fence ?? 0) };
 }

@@ -27,7 +27,13 @@ export class ServerService {
   async put({ ifVersion, ...input }: Parsed<typeof mcpBroker.putServer>, call: Call): Promise<Returns<typeof mcpBroker.putServer>> {
     const spec = ServerSpec.parse(input);
     const { row, decision, moved } = await this.repository.put(
-      { spec, at: new Date(), newId: randomUUID(), audit: auditOf(call, { action: 'server.put', target: '', projectId: spec.projectId }), digest: (one) => (one === undefined ? null : digestOf(JSON.parse(one.spec))) },
+      {
+        spec,
+        at: new Date(),
+        newId: randomUUID(),
+        audit: auditOf(call, { action: 'server.put', target: '', projectId: spec.projectId }),
+        digest: (one) => (one === undefined ? null : digestOf(JSON.parse(one.spec))),
+      },
       (before, secrets) => decidePut({ before, spec, ifVersion, secrets, hostProblem: (host) => this.instances.egress.problemOf(host) }),
     );
     await this.epochs.publish(moved);
@@ -50,7 +56,14 @@ export class ServerService {
 
   async delete({ id }: Parsed<typeof mcpBroker.deleteServer>, call: Call): Promise<Returns<typeof mcpBroker.deleteServer>> {
     const row = await this.repository.find({ id });
-    const removed = row === null ? undefined : await this.repository.remove(id, new Date(), auditOf(call, { action: 'server.delete', target: `server:${id}`, projectId: row.projectId }));
+    const removed =
+      row === null
+        ? undefined
+        : await this.repository.remove(
+            id,
+            new Date(),
+            auditOf(call, { action: 'server.delete', target: `server:${id}`, projectId: row.projectId }),
+          );
     if (removed === undefined) throw fault(mcpBroker.deleteServer, 'SERVER_UNKNOWN');
     this.discovery.forget(id);
     await this.epochs.publish(removed.moved);
@@ -67,11 +80,22 @@ export class ServerService {
   }
 
   /** Takes an owner's servers away. Answers when none of their instances is held any more. */
-  async revokeOwner({ owner, fence, remove }: Parsed<typeof mcpBroker.revokeOwner>, call: Call): Promise<Returns<typeof mcpBroker.revokeOwner>> {
-    const { rows, instances, moved } = await this.repository.revoke(owner, { fence, remove, at: new Date() }, auditOf(call, { action: remove ? 'owner.remove' : 'owner.revoke', target: `owner:${owner}`, projectId: null }));
+  async revokeOwner(
+    { owner, fence, remove }: Parsed<typeof mcpBroker.revokeOwner>,
+    call: Call,
+  ): Promise<Returns<typeof mcpBroker.revokeOwner>> {
+    const { rows, instances, moved } = await this.repository.revoke(
+      owner,
+      { fence, remove, at: new Date() },
+      auditOf(call, { action: remove ? 'owner.remove' : 'owner.revoke', target: `owner:${owner}`, projectId: null }),
+    );
     for (const { id } of rows) this.discovery.forget(id);
     await this.epochs.publish(moved);
-    await this.instances.close(rows.map(({ id }) => id), instances, `What belongs to ${owner} was taken away`);
+    await this.instances.close(
+      rows.map(({ id }) => id),
+      instances,
+      `What belongs to ${owner} was taken away`,
+    );
     return { closed: rows.length };
   }
 

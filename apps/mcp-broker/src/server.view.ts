@@ -61,5 +61,15 @@ export function headOf(row: ServerRow, isConnecting: boolean): ServerHead {
 
 /** The payload of the event that tells of a change. */
 export function changeOf(row: ServerRow, epoch: number, at: Date): z.input<typeof mcpBroker.catalogueChanged.payload> {
-  return { serverId: row.id, slug: row.slug, projectId: row.projectId, owner: specOf(row).owner, configGeneration: row.configGeneration, catalogHash: catalogHashOf(row), state: stateOf(row, false), epoch, at: at.toISOString() };
+  return {
+    serverId: row.id,
+    slug: row.slug,
+    projectId: row.projectId,
+    owner: specOf(row).owner,
+    configGeneration: row.configGeneration,
+    catalogHash: catalogHashOf(row),
+    state: stateOf(row, false),
+    epoch,
+    at: at.toISOString(),
+  };
 }

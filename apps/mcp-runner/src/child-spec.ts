@@ -6,7 +6,11 @@ import { dataFolderOf, type RunnerConfig } from './config.js';
 import type { ChildSpec } from './guarded-child.js';
 
 /** Everything to start a server with, and who it runs as. */
-export async function childSpecOf(server: ResolvedServer, config: RunnerConfig, pluginRoot: string | undefined): Promise<{ readonly spec: ChildSpec; readonly user: ChildUser }> {
+export async function childSpecOf(
+  server: ResolvedServer,
+  config: RunnerConfig,
+  pluginRoot: string | undefined,
+): Promise<{ readonly spec: ChildSpec; readonly user: ChildUser }> {
   const path = process.env['PATH'] ?? '';
   const named = pluginRoot !== undefined && server.command.startsWith('./') ? join(pluginRoot, server.command) : server.command;
   const program = await findCommand(named, path);
@@ -18,8 +22,13 @@ export async function childSpecOf(server: ResolvedServer, config: RunnerConfig, 
     serverId: server.serverId,
     paths: [program, ...server.args.filter(isAbsolute)],
   });
-  const words: Readonly<Record<string, string>> = { SERVER_DATA: user.home, PLUGIN_DATA: user.home, ...(pluginRoot === undefined ? {} : { PLUGIN_ROOT: pluginRoot }) };
-  const fill = (text: string): string => text.replace(/\$\{(SERVER_DATA|PLUGIN_DATA|PLUGIN_ROOT)\}/g, (whole, word: string) => words[word] ?? whole);
+  const words: Readonly<Record<string, string>> = {
+    SERVER_DATA: user.home,
+    PLUGIN_DATA: user.home,
+    ...(pluginRoot === undefined ? {} : { PLUGIN_ROOT: pluginRoot }),
+  };
+  const fill = (text: string): string =>
+    text.replace(/\$\{(SERVER_DATA|PLUGIN_DATA|PLUGIN_ROOT)\}/g, (whole, word: string) => words[word] ?? whole);
   const own = Object.fromEntries(Object.entries(server.env).map(([name, value]) => [name, fill(value)]));
   return {
     user,

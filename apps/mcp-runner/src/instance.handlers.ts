@@ -11,7 +11,10 @@ export class InstanceHandlers {
     return this.instances.start(input);
   }
 
-  @Listens(mcpBroker.cancelCall) cancel(payload: Payload<typeof mcpBroker.cancelCall>, signal: IncomingSignal<typeof mcpBroker.cancelCall>) {
+  @Listens(mcpBroker.cancelCall) cancel(
+    payload: Payload<typeof mcpBroker.cancelCall>,
+    signal: IncomingSignal<typeof mcpBroker.cancelCall>,
+  ) {
     this.instances.cancel(signal.keys.instanceId, payload.operationId);
   }
 

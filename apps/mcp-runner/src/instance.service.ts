@@ -110,9 +110,16 @@ export class InstanceService implements BeforeApplicationShutdown {
         ...legacyVerdict(server.era),
         explain: () => withoutValues(child?.reason, secrets),
         onCatalogue: (catalogue) => this.tell(server, { instanceId, kind: 'tools', catalogHash: catalogue.hash, reason: null }),
-        onStale: (reason) => this.tell(server, { instanceId, kind: 'tools', catalogHash: this.running.get(instanceId)?.held.instance.catalogue.current?.hash ?? null, reason: withoutValues(reason, secrets) ?? null }),
+        onStale: (reason) =>
+          this.tell(server, {
+            instanceId,
+            kind: 'tools',
+            catalogHash: this.running.get(instanceId)?.held.instance.catalogue.current?.hash ?? null,
+            reason: withoutValues(reason, secrets) ?? null,
+          }),
         onEnded: (reason) => this.ended(server, instanceId, reason),
-        onError: (error) => this.log.debug({ slug: server.slug, reason: withoutValues(sentenceOf(error), secrets) }, 'an MCP server misbehaved'),
+        onError: (error) =>
+          this.log.debug({ slug: server.slug, reason: withoutValues(sentenceOf(error), secrets) }, 'an MCP server misbehaved'),
       });
       if (!(held instanceof HeldInstance)) return await this.other(instanceId, server.startTimeoutMs);
       const closed = this.starting.get(instanceId)?.closed;
@@ -126,7 +133,9 @@ export class InstanceService implements BeforeApplicationShutdown {
       return answer();
     } catch (error) {
       if (error instanceof StartFailed) throw unavailable(error.message);
-      throw error instanceof Error && !('status' in error) ? unavailable(withoutValues(sentenceOf(error), Object.values(server.env)) ?? '') : error;
+      throw error instanceof Error && !('status' in error)
+        ? unavailable(withoutValues(sentenceOf(error), Object.values(server.env)) ?? '')
+        : error;
     }
   }
 
@@ -137,7 +146,8 @@ export class InstanceService implements BeforeApplicationShutdown {
         mcpRunner.instanceTools,
         ({ offset }) => {
           const catalogue = held.instance.catalogue.current;
-          if (catalogue === undefined) throw fault(mcpRunner.instanceTools, 'SERVER_UNAVAILABLE', { reason: 'The server has not been listed yet' });
+          if (catalogue === undefined)
+            throw fault(mcpRunner.instanceTools, 'SERVER_UNAVAILABLE', { reason: 'The server has not been listed yet' });
           return { catalogHash: catalogue.hash, ...pageOfTools(catalogue.tools, offset, PAGE_BYTES) };
         },
         { keys },
@@ -165,14 +175,34 @@ export class InstanceService implements BeforeApplicationShutdown {
     throw unavailable(`Another runner has not started this server within ${limitMs} ms`);
   }
 
-  private tell(server: ResolvedServer, change: { readonly instanceId: string; readonly kind: 'tools' | 'ended'; readonly catalogHash: string | null; readonly reason: string | null }): void {
-    this.bus.signal(mcpRunner.instanceChanged, { ...change, configGeneration: server.configGeneration }, { keys: { serverId: server.serverId } });
+  private tell(
+    server: ResolvedServer,
+    change: {
+      readonly instanceId: string;
+      readonly kind: 'tools' | 'ended';
+      readonly catalogHash: string | null;
+      readonly reason: string | null;
+    },
+  ): void {
+    this.bus.signal(
+      mcpRunner.instanceChanged,
+      { ...change, configGeneration: server.configGeneration },
+      { keys: { serverId: server.serverId } },
+    );
   }
 
   private ended(server: ResolvedServer, instanceId: string, reason: string): void {
     this.running.delete(instanceId);
-    this.log.info({ slug: server.slug, serverId: server.serverId, reason: withoutValues(reason, Object.values(server.env)) }, 'an MCP server ended');
-    this.tell(server, { instanceId, kind: 'ended', catalogHash: null, reason: withoutValues(reason, Object.values(server.env))?.slice(0, 1_000) ?? null });
+    this.log.info(
+      { slug: server.slug, serverId: server.serverId, reason: withoutValues(reason, Object.values(server.env)) },
+      'an MCP server ended',
+    );
+    this.tell(server, {
+      instanceId,
+      kind: 'ended',
+      catalogHash: null,
+      reason: withoutValues(reason, Object.values(server.env))?.slice(0, 1_000) ?? null,
+    });
   }
 }
 
@@ -205,5 +235,16 @@ function answerOf(runnerId: string, held: HeldInstance): StartAnswer {
 }
 
 function answerOfLease(lease: LeaseView): StartAnswer {
-  return { runnerId: lease.holder, leaseRevision: lease.revision, runsAs: lease.runsAs, protocol: lease.protocol, era: null, serverInfo: {}, capabilities: {}, catalogHash: lease.catalogHash, tools: lease.tools, dropped: [] };
+  return {
+    runnerId: lease.holder,
+    leaseRevision: lease.revision,
+    runsAs: lease.runsAs,
+    protocol: lease.protocol,
+    era: null,
+    serverInfo: {},
+    capabilities: {},
+    catalogHash: lease.catalogHash,
+    tools: lease.tools,
+    dropped: [],
+  };
 }

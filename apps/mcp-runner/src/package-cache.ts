@@ -61,18 +61,26 @@ export class PackageCache {
     }
   }
 
-  private async read(plugin: { readonly id: string; readonly digest: string }, file: { readonly digest: string; readonly bytes: number }): Promise<Buffer> {
+  private async read(
+    plugin: { readonly id: string; readonly digest: string },
+    file: { readonly digest: string; readonly bytes: number },
+  ): Promise<Buffer> {
     if (file.bytes > FILE_BYTES) throw new Error(`A file of the package of ${plugin.id} has ${file.bytes} bytes, more than ${FILE_BYTES}`);
     const parts: Buffer[] = [];
     let offset: number | null = 0;
     while (offset !== null) {
-      const page: { readonly data?: string | undefined; readonly next: number | null } = await this.bus.call(pluginRegistry.readPackage, { ...plugin, file: file.digest, offset });
+      const page: { readonly data?: string | undefined; readonly next: number | null } = await this.bus.call(pluginRegistry.readPackage, {
+        ...plugin,
+        file: file.digest,
+        offset,
+      });
       parts.push(Buffer.from(page.data ?? '', 'base64'));
       if (page.next !== null && page.next <= offset) throw new Error('the pages of a file do not advance');
       offset = page.next;
     }
     const bytes = Buffer.concat(parts);
-    if (createHash('sha256').update(bytes).digest('hex') !== file.digest) throw new Error(`A file of the package of ${plugin.id} is not what its digest says`);
+    if (createHash('sha256').update(bytes).digest('hex') !== file.digest)
+      throw new Error(`A file of the package of ${plugin.id} is not what its digest says`);
     return bytes;
   }
 }

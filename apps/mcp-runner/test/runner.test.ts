@@ -20,7 +20,11 @@ let folder: string;
 let runner: RunningService;
 
 async function startRunner(): Promise<RunningService> {
-  return startService('mcp-runner', RunnerModule, { nats, config: RunnerConfig, environment: { AMBIT_RUNNER_DATA: join(folder, randomUUID()), AMBIT_RUNNER_CHILD_USER: 'auto' } });
+  return startService('mcp-runner', RunnerModule, {
+    nats,
+    config: RunnerConfig,
+    environment: { AMBIT_RUNNER_DATA: join(folder, randomUUID()), AMBIT_RUNNER_CHILD_USER: 'auto' },
+  });
 }
 
 beforeAll(async () => {
@@ -39,26 +43,62 @@ function startOf(args: readonly string[], more: Partial<StartInput['server']> = 
   const serverId = randomUUID();
   return {
     instanceId: hash(serverId),
-    server: { serverId, slug: 'test', configGeneration: 1, bindingHash: hash('binding'), command: process.execPath, args: [...args], env: {}, package: null, startTimeoutMs: 20_000, idleStopMs: 600_000, memoryBytes: null, era: null, ...more },
+    server: {
+      serverId,
+      slug: 'test',
+      configGeneration: 1,
+      bindingHash: hash('binding'),
+      command: process.execPath,
+      args: [...args],
+      env: {},
+      package: null,
+      startTimeoutMs: 20_000,
+      idleStopMs: 600_000,
+      memoryBytes: null,
+      era: null,
+      ...more,
+    },
   };
 }
 
 type CallMore = Partial<Input<typeof mcpBroker.executeCall>>;
 function callOf(start: StartInput, leaseRevision: number, more: CallMore): Input<typeof mcpBroker.executeCall> {
   const { serverId, configGeneration, bindingHash } = start.server;
-  return { serverId, configGeneration, bindingHash, leaseRevision, operationId: hash(randomUUID()), gatewayId: randomUUID(), tool: 'count', arguments: {}, callTimeoutMs: 20_000, ...more };
+  return {
+    serverId,
+    configGeneration,
+    bindingHash,
+    leaseRevision,
+    operationId: hash(randomUUID()),
+    gatewayId: randomUUID(),
+    tool: 'count',
+    arguments: {},
+    callTimeoutMs: 20_000,
+    ...more,
+  };
 }
-const textOf = (answer: { readonly result?: Record<string, unknown> | undefined }): string => String((answer.result?.['content'] as { text: string }[] | undefined)?.[0]?.text);
+const textOf = (answer: { readonly result?: Record<string, unknown> | undefined }): string =>
+  String((answer.result?.['content'] as { text: string }[] | undefined)?.[0]?.text);
 
 describe('real servers from npm', () => {
   it('server-everything starts, is listed by pages and called, its progress is told, and a cancel reaches it', async () => {
     const start = startOf([require.resolve('@modelcontextprotocol/server-everything/dist/index.js'), 'stdio']);
     const keys = { instanceId: start.instanceId };
     const answer = await nats.bus.call(mcpRunner.startInstance, start);
-    expect(answer).toMatchObject({ protocol: '2025-11-25', serverInfo: { name: expect.stringContaining('everything') }, era: { kind: 'legacy' } });
+    expect(answer).toMatchObject({
+      protocol: '2025-11-25',
+      serverInfo: { name: expect.stringContaining('everything') },
+      era: { kind: 'legacy' },
+    });
     const page = await nats.bus.call(mcpRunner.instanceTools, {}, { keys });
     expect(page.tools.map((tool) => tool.name)).toContain('echo');
-    expect(textOf(await nats.bus.call(mcpBroker.executeCall, callOf(start, answer.leaseRevision, { tool: 'echo', arguments: { message: 'hi' } }), { keys }))).toBe('Echo: hi');
+    expect(
+      textOf(
+        await nats.bus.call(mcpBroker.executeCall, callOf(start, answer.leaseRevision, { tool: 'echo', arguments: { message: 'hi' } }), {
+          keys,
+        }),
+      ),
+    ).toBe('Echo: hi');
 
     const progress = await collect(nats.connection, toolGateway.callProgress);
     const long = callOf(start, answer.leaseRevision, { tool: 'trigger-long-running-operation', arguments: { duration: 30, steps: 60 } });
@@ -70,12 +110,21 @@ describe('real servers from npm', () => {
   }, 30_000);
 
   it('server-memory and mcp-hello-world start side by side and answer', async () => {
-    const memory = startOf([require.resolve('@modelcontextprotocol/server-memory/dist/index.js')], { env: { MEMORY_FILE_PATH: '${SERVER_DATA}/memory.jsonl' } });
+    const memory = startOf([require.resolve('@modelcontextprotocol/server-memory/dist/index.js')], {
+      env: { MEMORY_FILE_PATH: '${SERVER_DATA}/memory.jsonl' },
+    });
     const hello = startOf([join(dirname(require.resolve('mcp-hello-world')), 'stdio.js')]);
-    const [first, second] = await Promise.all([nats.bus.call(mcpRunner.startInstance, memory), nats.bus.call(mcpRunner.startInstance, hello)]);
+    const [first, second] = await Promise.all([
+      nats.bus.call(mcpRunner.startInstance, memory),
+      nats.bus.call(mcpRunner.startInstance, hello),
+    ]);
     expect([first.tools, second.tools]).toEqual([9, 3]);
     const entity = { name: 'Ada', entityType: 'person', observations: ['wrote the first program'] };
-    const stored = await nats.bus.call(mcpBroker.executeCall, callOf(memory, first.leaseRevision, { tool: 'create_entities', arguments: { entities: [entity] } }), { keys: { instanceId: memory.instanceId } });
+    const stored = await nats.bus.call(
+      mcpBroker.executeCall,
+      callOf(memory, first.leaseRevision, { tool: 'create_entities', arguments: { entities: [entity] } }),
+      { keys: { instanceId: memory.instanceId } },
+    );
     expect(stored.result?.['isError']).not.toBe(true);
     expect(stored.result?.['structuredContent']).toEqual({ entities: [entity] });
   }, 30_000);
@@ -85,7 +134,8 @@ describe('an instance', () => {
   let log: string;
   let start: StartInput;
   let revision: number;
-  const call = async (more: CallMore) => nats.bus.call(mcpBroker.executeCall, callOf(start, revision, more), { keys: { instanceId: start.instanceId } });
+  const call = async (more: CallMore) =>
+    nats.bus.call(mcpBroker.executeCall, callOf(start, revision, more), { keys: { instanceId: start.instanceId } });
   beforeAll(async () => {
     log = join(folder, 'log');
     // Written by the server, which may be another user.
@@ -124,7 +174,11 @@ describe('an instance', () => {
     let offset: number | null = 0;
     const parts: Buffer[] = [];
     while (offset !== null) {
-      const page: { data: string; next: number | null } = await nats.bus.call(mcpBroker.resultPage, { operationId, offset }, { keys: { instanceId: start.instanceId } });
+      const page: { data: string; next: number | null } = await nats.bus.call(
+        mcpBroker.resultPage,
+        { operationId, offset },
+        { keys: { instanceId: start.instanceId } },
+      );
       parts.push(Buffer.from(page.data, 'base64'));
       offset = page.next;
     }
@@ -132,13 +186,18 @@ describe('an instance', () => {
     expect(bytes).toHaveLength(large?.bytes ?? -1);
     expect(createHash('sha256').update(bytes).digest('hex')).toBe(large?.digest);
     expect(textOf({ result: JSON.parse(bytes.toString()) as Record<string, unknown> })).toHaveLength(700_000);
-    await expect(nats.bus.call(mcpBroker.resultPage, { operationId: hash('none'), offset: 0 }, { keys: { instanceId: start.instanceId } })).rejects.toMatchObject({ code: 'RESULT_GONE' });
+    await expect(
+      nats.bus.call(mcpBroker.resultPage, { operationId: hash('none'), offset: 0 }, { keys: { instanceId: start.instanceId } }),
+    ).rejects.toMatchObject({ code: 'RESULT_GONE' });
   });
 
   it('whose child is killed answers that call INDETERMINATE, and the next one works', async () => {
     const pid = Number(textOf(await call({ tool: 'pid' })));
     const changed = await collect(nats.connection, mcpRunner.instanceChanged);
-    const hanging = call({ tool: 'hang' });
+    const progress = await collect(nats.connection, toolGateway.callProgress);
+    const hanging = call({ tool: 'slow' });
+    await progress.next();
+    progress.stop();
     process.kill(pid, 'SIGKILL');
     await expect(hanging).rejects.toMatchObject({ code: 'INDETERMINATE' });
     expect((await changed.next()).payload.reason).toContain('SIGKILL');
@@ -185,15 +244,23 @@ it('a server that cannot start says why in one sentence, without what it was giv
   const secret = 'sk-canary-0123456789';
   const start = startOf(['-e', `console.error('bad key ' + process.env.KEY); process.exit(4)`], { env: { KEY: secret } });
   const failure: unknown = await nats.bus.call(mcpRunner.startInstance, start).catch((error: unknown) => error);
-  expect(failure).toMatchObject({ code: 'SERVER_UNAVAILABLE', data: { reason: expect.stringContaining('ended with code 4; its last words: bad key •••') } });
+  expect(failure).toMatchObject({
+    code: 'SERVER_UNAVAILABLE',
+    data: { reason: expect.stringContaining('ended with code 4; its last words: bad key •••') },
+  });
   expect(JSON.stringify(failure)).not.toContain(secret);
-  await expect(nats.bus.call(mcpRunner.startInstance, startOf([], { command: 'no-such-program' }))).rejects.toMatchObject({ code: 'SERVER_UNAVAILABLE', data: { reason: expect.stringContaining('no-such-program') } });
+  await expect(nats.bus.call(mcpRunner.startInstance, startOf([], { command: 'no-such-program' }))).rejects.toMatchObject({
+    code: 'SERVER_UNAVAILABLE',
+    data: { reason: expect.stringContaining('no-such-program') },
+  });
 });
 
 it('an idle instance is stopped and gives its lease back', async () => {
   const ended = await collect(nats.connection, mcpRunner.instanceChanged);
   const start = startOf([fixture], { idleStopMs: 1_000 });
   await nats.bus.call(mcpRunner.startInstance, start);
-  expect((await ended.next(({ payload }) => payload.kind === 'ended' && payload.instanceId === start.instanceId)).payload.reason).toContain('not used');
+  expect((await ended.next(({ payload }) => payload.kind === 'ended' && payload.instanceId === start.instanceId)).payload.reason).toContain(
+    'not used',
+  );
   ended.stop();
 });

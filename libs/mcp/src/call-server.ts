@@ -49,12 +49,14 @@ export class CallServer {
 
   execute(input: Parsed<ExecuteCall>, remainingMs: number): Promise<Returns<ExecuteCall>> {
     const { pin, lease, instance } = this.options;
-    if (input.serverId !== pin.serverId || input.configGeneration !== pin.configGeneration || input.bindingHash !== pin.bindingHash) throw fault(mcpBroker.executeCall, 'TARGET_CHANGED');
+    if (input.serverId !== pin.serverId || input.configGeneration !== pin.configGeneration || input.bindingHash !== pin.bindingHash)
+      throw fault(mcpBroker.executeCall, 'TARGET_CHANGED');
     if (input.leaseRevision !== lease.revision || !lease.isHeld) throw fault(mcpBroker.executeCall, 'STALE_LEASE');
     const running = this.open.get(input.operationId);
     if (running !== undefined) return running.done;
     if (this.ended.has(input.operationId)) throw fault(mcpBroker.executeCall, 'INDETERMINATE');
-    if (this.open.size >= OPEN_CALLS) throw fault(mcpBroker.executeCall, 'SERVER_UNAVAILABLE', { reason: `${OPEN_CALLS} calls run on this instance already` });
+    if (this.open.size >= OPEN_CALLS)
+      throw fault(mcpBroker.executeCall, 'SERVER_UNAVAILABLE', { reason: `${OPEN_CALLS} calls run on this instance already` });
     const abort = new AbortController();
     const done = instance
       .call({
@@ -102,7 +104,12 @@ export class CallServer {
       // Progress is a level, not a sum: what comes too fast may be left out.
       if (now < nextAt) return;
       nextAt = now + PROGRESS_EVERY_MS;
-      this.options.tellProgress(input.gatewayId, { operationId: input.operationId, progress, ...(total === undefined ? {} : { total }), ...(message === undefined ? {} : { message: message.slice(0, 1_000) }) });
+      this.options.tellProgress(input.gatewayId, {
+        operationId: input.operationId,
+        progress,
+        ...(total === undefined ? {} : { total }),
+        ...(message === undefined ? {} : { message: message.slice(0, 1_000) }),
+      });
     };
   }
 
@@ -169,12 +176,19 @@ function uncertain(outcome: CallOutcome & { readonly status: 'uncertain' }, isCa
       return fault(mcpBroker.executeCall, 'CALL_TIMEOUT');
     case 'cancelled':
       // Only whoever asked for the cancel is told that it was one: a call that an instance's end cut short has an unknown end.
-      return isCancelled ? platformFault('CANCELLED', undefined, 'The call was cancelled after it was sent; what it did until then stands') : fault(mcpBroker.executeCall, 'INDETERMINATE', undefined, 'The instance was stopped during the call');
+      return isCancelled
+        ? platformFault('CANCELLED', undefined, 'The call was cancelled after it was sent; what it did until then stands')
+        : fault(mcpBroker.executeCall, 'INDETERMINATE', undefined, 'The instance was stopped during the call');
     case 'too_large':
       return fault(mcpBroker.executeCall, 'RESULT_TOO_LARGE', { limitBytes: outcome.limitBytes ?? 0 });
     case 'invalid_result':
       return fault(mcpBroker.executeCall, 'TOOL_FAILED', { reason: outcome.message });
     case 'connection_lost':
-      return fault(mcpBroker.executeCall, 'INDETERMINATE', undefined, `The connection to the server ended during the call; ${outcome.message}`);
+      return fault(
+        mcpBroker.executeCall,
+        'INDETERMINATE',
+        undefined,
+        `The connection to the server ended during the call; ${outcome.message}`,
+      );
   }
 }

@@ -72,15 +72,15 @@ export class HeldInstance {
   /** Takes the lease, connects, lists and serves. Gives who holds it when that is another; throws {@link StartFailed}. */
   static async start(options: HoldOptions): Promise<HeldInstance | LeaseView> {
     for (let tries = 1; ; tries++) {
-      let held: HeldInstance | undefined;
-      let lost: string | undefined;
+      // The lease may be lost before there is anything to stop.
+      const at: { held?: HeldInstance; lost?: string } = {};
       const lease = await options.leases.take({
         instanceId: options.instanceId,
         facts: { holder: options.holder, isReady: false, runsAs: options.runsAs, protocol: '', catalogHash: '', tools: 0 },
         onRenewed: () => options.onRenewed?.(),
         onLost: (reason) => {
-          lost = reason;
-          void held?.stop(reason);
+          at.lost = reason;
+          void at.held?.stop(reason);
         },
       });
       if (lease === undefined) {
@@ -90,8 +90,9 @@ export class HeldInstance {
         if (tries >= 5) throw new StartFailed('The lease of the instance keeps changing hands');
         continue;
       }
-      held = new HeldInstance(options, lease);
-      if (lost !== undefined) await held.stop(lost);
+      const held = new HeldInstance(options, lease);
+      at.held = held;
+      if (at.lost !== undefined) await held.stop(at.lost);
       await held.serve();
       return held;
     }
@@ -122,9 +123,12 @@ export class HeldInstance {
       await options.bus.connection.flush();
       await this.lease.tell({ isReady: true, ...factsOf(this.facts, catalogue) });
       if (this.stopping !== undefined || !this.lease.isHeld) throw new Error('The lease of the instance was lost while it started');
-      this.idle = setInterval(() => {
-        if (this.instance.idleMs >= options.idleStopMs) void this.stop('It was not used for a while');
-      }, Math.min(IDLE_CHECK_MS, options.idleStopMs));
+      this.idle = setInterval(
+        () => {
+          if (this.instance.idleMs >= options.idleStopMs) void this.stop('It was not used for a while');
+        },
+        Math.min(IDLE_CHECK_MS, options.idleStopMs),
+      );
       this.idle.unref();
     } catch (error) {
       const reason = this.instance.problem ?? sentenceOf(error);
@@ -141,13 +145,18 @@ export class HeldInstance {
   private async end(reason: string): Promise<void> {
     clearInterval(this.idle);
     // At once, not one after the other: without NATS a subscription cannot drain, and the server must end all the same.
-    await Promise.all([this.instance.stop(), ...this.listening.map((listening) => listening.close())]).catch((error: unknown) => this.options.onError?.(error));
+    await Promise.all([this.instance.stop(), ...this.listening.map((listening) => listening.close())]).catch((error: unknown) =>
+      this.options.onError?.(error),
+    );
     this.calls.close();
     await this.lease.release();
     this.options.onEnded?.(reason);
   }
 }
 
-function factsOf(facts: ServerFacts | undefined, catalogue: Catalogue): { readonly protocol: string; readonly catalogHash: string; readonly tools: number } {
+function factsOf(
+  facts: ServerFacts | undefined,
+  catalogue: Catalogue,
+): { readonly protocol: string; readonly catalogHash: string; readonly tools: number } {
   return { protocol: (facts?.protocolVersion ?? '').slice(0, 20), catalogHash: catalogue.hash, tools: catalogue.tools.length };
 }

@@ -122,6 +122,7 @@ export class McpInstance {
   private async send(call: InstanceCall, startedAt: number): Promise<CallOutcome> {
     for (let attempt = 1; ; attempt++) {
       let session: McpSession;
+      const isOld = this.session !== undefined;
       try {
         session = this.session ?? (await this.inTime(call, startedAt));
       } catch (error) {
@@ -137,6 +138,11 @@ export class McpInstance {
         ...(call.maxTotalMs === undefined ? {} : { maxTotalMs: call.maxTotalMs }),
         ...(call.onProgress === undefined ? {} : { onProgress: call.onProgress, progressExtends: call.progressExtends === true }),
       });
+      // A dead connection may not have been noticed yet; nothing was sent, so a new one may be tried, once.
+      if (outcome.status === 'not_dispatched' && outcome.cause === 'unreachable' && isOld && attempt === 1) {
+        this.drop(session, outcome.message);
+        continue;
+      }
       if (outcome.status !== 'not_dispatched' || outcome.cause !== 'session_lost') {
         if (outcome.status !== 'uncertain' && outcome.status !== 'not_dispatched') this.lossesSinceSuccess = 0;
         return outcome;
@@ -176,10 +182,15 @@ export class McpInstance {
   /** The server forgot this session. Several calls may find out at once; it is counted once. */
   private lose(session: McpSession, reason: string): void {
     if (this.session !== session) return;
-    this.session = undefined;
     this.lossesSinceSuccess++;
-    this.lastError = `The server forgot its session: ${reason}`;
+    this.drop(session, `The server forgot its session: ${reason}`);
     if (this.lossesSinceSuccess > 1) this.backOff();
+  }
+
+  private drop(session: McpSession, reason: string): void {
+    if (this.session !== session) return;
+    this.session = undefined;
+    this.lastError = reason;
     session.close().catch((error: unknown) => this.options.onError?.(error));
   }
 

@@ -67,7 +67,10 @@ export class InstanceLeases {
     const startedAt = performance.now();
     let revision: number;
     try {
-      revision = await kv.create(keyOf(options.instanceId), JSON.stringify({ schemaVersion: 1, since: null, ...options.facts } satisfies LeaseFacts));
+      revision = await kv.create(
+        keyOf(options.instanceId),
+        JSON.stringify({ schemaVersion: 1, since: null, ...options.facts } satisfies LeaseFacts),
+      );
     } catch (error) {
       if (error instanceof JetStreamApiError) return undefined;
       throw error;
@@ -157,7 +160,8 @@ export class InstanceLease {
     const entry = await this.kv.get(keyOf(this.options.instanceId)).catch(() => undefined);
     if (entry === undefined) return this.renewIn(RETRY_MS);
     const facts = entry?.operation === 'PUT' ? LeaseFacts.safeParse(entry.json()) : undefined;
-    if (entry === null || facts?.success !== true || facts.data.holder !== this.facts.holder || facts.data.since !== this.revision) return this.lose('The lease of the instance has passed to another owner');
+    if (entry === null || facts?.success !== true || facts.data.holder !== this.facts.holder || facts.data.since !== this.revision)
+      return this.lose('The lease of the instance has passed to another owner');
     this.stored = entry.revision;
     // Its age is unknown, so it counts for nothing until the next renewal.
     if (startedAt > this.heldUntil) return this.lose('The lease of the instance could not be renewed in time');
@@ -174,7 +178,10 @@ export class InstanceLease {
 
   private watch(): void {
     clearTimeout(this.watchdog);
-    this.watchdog = setTimeout(() => this.lose('The lease of the instance could not be renewed in time'), Math.max(0, this.heldUntil - performance.now()));
+    this.watchdog = setTimeout(
+      () => this.lose('The lease of the instance could not be renewed in time'),
+      Math.max(0, this.heldUntil - performance.now()),
+    );
   }
 
   private lose(reason: string): void {

@@ -5,7 +5,13 @@ import type { Transport } from '@ambit/contracts';
 function identityOf(transport: Transport): unknown {
   switch (transport.type) {
     case 'stdio':
-      return { type: transport.type, command: transport.command, args: transport.args, env: transport.env, package: transport.package?.digest };
+      return {
+        type: transport.type,
+        command: transport.command,
+        args: transport.args,
+        env: transport.env,
+        package: transport.package?.digest,
+      };
     case 'http':
     case 'sse':
       return { type: transport.type, url: normalUrl(transport.url), headers: transport.headers };
@@ -35,7 +41,10 @@ export function bindingHash(transport: Transport): string {
 }
 
 /** The generation after a change: one more exactly when the server is another one now. */
-export function nextGeneration(before: { readonly transport: Transport; readonly configGeneration: number } | undefined, after: Transport): number {
+export function nextGeneration(
+  before: { readonly transport: Transport; readonly configGeneration: number } | undefined,
+  after: Transport,
+): number {
   if (before === undefined) return 1;
   return digestOf(identityOf(before.transport)) === digestOf(identityOf(after)) ? before.configGeneration : before.configGeneration + 1;
 }

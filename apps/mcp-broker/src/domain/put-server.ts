@@ -30,13 +30,17 @@ export function decidePut(facts: PutFacts): PutDecision {
   const { before, spec, ifVersion } = facts;
   const version = before?.version ?? 0;
   if (ifVersion !== undefined && ifVersion !== version) throw fault(mcpBroker.putServer, 'VERSION_CONFLICT', { version });
-  if (before !== undefined && before.spec.owner !== spec.owner) throw fault(mcpBroker.putServer, 'SLUG_TAKEN', { owner: before.spec.owner });
+  if (before !== undefined && before.spec.owner !== spec.owner)
+    throw fault(mcpBroker.putServer, 'SLUG_TAKEN', { owner: before.spec.owner });
   for (const name of secretsOf(spec.transport)) if (!facts.secrets.has(name)) throw fault(mcpBroker.putServer, 'SECRET_UNKNOWN', { name });
   if (spec.transport.type === 'http' || spec.transport.type === 'sse') {
     checkUrl(spec.transport.url, facts.hostProblem);
     checkHeaders(spec.transport.headers);
   }
-  const configGeneration = nextGeneration(before === undefined ? undefined : { transport: before.spec.transport, configGeneration: before.configGeneration }, spec.transport);
+  const configGeneration = nextGeneration(
+    before === undefined ? undefined : { transport: before.spec.transport, configGeneration: before.configGeneration },
+    spec.transport,
+  );
   const isOther = before !== undefined && before.configGeneration !== configGeneration;
   const isOff = before?.spec.enabled === true && !spec.enabled;
   return { configGeneration, bindingHash: bindingHash(spec.transport), version: version + 1, endsInstances: isOther || isOff };
@@ -54,7 +58,8 @@ function checkUrl(url: string, hostProblem: PutFacts['hostProblem']): void {
     throw fault(mcpBroker.putServer, 'URL_REFUSED', { reason });
   };
   if (parsed.protocol !== 'http:' && parsed.protocol !== 'https:') refuse('MCP servers are reached over http or https');
-  if (parsed.username !== '' || parsed.password !== '') refuse('A URL may not hold a name or password; put them in a header by reference to a secret');
+  if (parsed.username !== '' || parsed.password !== '')
+    refuse('A URL may not hold a name or password; put them in a header by reference to a secret');
   const problem = hostProblem(parsed.hostname.replace(/^\[|\]$/g, ''));
   if (problem !== undefined) refuse(problem);
 }
@@ -69,7 +74,17 @@ export function isHeaderValue(value: string): boolean {
 }
 
 /** Headers that belong to the protocol and the connection; a configuration that sets one would break both. */
-const OURS = new Set(['host', 'content-length', 'transfer-encoding', 'connection', 'mcp-session-id', 'mcp-protocol-version', 'mcp-method', 'mcp-name', 'last-event-id']);
+const OURS = new Set([
+  'host',
+  'content-length',
+  'transfer-encoding',
+  'connection',
+  'mcp-session-id',
+  'mcp-protocol-version',
+  'mcp-method',
+  'mcp-name',
+  'last-event-id',
+]);
 
 function checkHeaders(headers: Readonly<Record<string, unknown>>): void {
   const seen = new Set<string>();
