@@ -43,11 +43,11 @@ async function fromTemplate(serverUrl: string): Promise<TestPostgres> {
 
 async function withClient(url: string, use: (client: pg.Client) => Promise<void>): Promise<void> {
   const client = new pg.Client({ connectionString: url });
-  await client.connect();
   try {
+    await client.connect();
     await use(client);
   } finally {
-    await client.end();
+    await client.end().catch(() => undefined);
   }
 }
 
@@ -62,10 +62,25 @@ async function postgresContainer(): Promise<{ readonly url: string; stop(): Prom
   const container = await new GenericContainer(IMAGE)
     .withExposedPorts(5432)
     .withEnvironment({ POSTGRES_USER: 'ambit', POSTGRES_PASSWORD: 'ambit', POSTGRES_DB: 'ambit' })
-    .withWaitStrategy(Wait.forLogMessage(/database system is ready to accept connections/, 2))
+    .withWaitStrategy(Wait.forListeningPorts())
     .start();
-  return {
-    url: `postgres://ambit:ambit@${container.getHost()}:${container.getMappedPort(5432)}/ambit`,
-    stop: async () => void (await container.stop()),
-  };
+  const url = `postgres://ambit:ambit@${container.getHost()}:${container.getMappedPort(5432)}/ambit`;
+  await takesConnections(url);
+  return { url, stop: async () => void (await container.stop()) };
+}
+
+const READY_MS = 45_000;
+
+/** The engine opens the port before the server behind it answers, so that only a query proves it. */
+async function takesConnections(url: string): Promise<void> {
+  const end = performance.now() + READY_MS;
+  for (;;) {
+    const failure = await withClient(url, async (client) => void (await client.query('SELECT 1'))).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    if (failure === undefined) return;
+    if (performance.now() > end) throw new Error('the container took no connections', { cause: failure });
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
 }
