@@ -5,6 +5,8 @@ const Config = z.object({
   AMBIT_KEYS_DIR: z.string().min(1).optional(),
   /** Where nats-server keeps account JWTs, as nats-server sees that path. */
   AMBIT_RESOLVER_DIR: z.string().min(1).default('/data/accounts'),
+  /** Where each process's part of the keys is laid out in a folder of its own, to be mounted by that process alone. */
+  AMBIT_HANDOUT_DIR: z.string().min(1).optional(),
   NATS_URL: z.string().min(1).optional(),
   NATS_CREDS: z.string().min(1).optional(),
   DATABASE_URL: z.string().min(1).optional(),

@@ -8,6 +8,7 @@ import { keyFiles, type Installation } from '@ambit/identity';
 import { join } from 'node:path';
 import { registerAccounts } from './accounts.js';
 import { readConfig, type Config } from './config.js';
+import { handOut } from './hand-out.js';
 import { makeKeys, whereKeysAre } from './keys.js';
 
 function say(line: string): void {
@@ -24,6 +25,7 @@ async function identities(config: Config, nowSeconds: number): Promise<Installat
   }
   const installation = await makeKeys({ ...config, AMBIT_KEYS_DIR: folder }, nowSeconds);
   say(whereKeysAre(folder));
+  if (config.AMBIT_HANDOUT_DIR !== undefined) say(`handed out below ${config.AMBIT_HANDOUT_DIR}: ${(await handOut(folder, config.AMBIT_HANDOUT_DIR)).join(', ')}`);
   return installation;
 }
 

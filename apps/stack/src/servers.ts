@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findNatsServer, startNats, startPostgres } from '@ambit/embedded';
+import { keyFiles } from '@ambit/identity';
 import { runInit } from './run-init.js';
 import { say, timed } from './say.js';
 import type { StackFolder } from './stack-folder.js';
@@ -59,7 +60,7 @@ async function natsPart(folder: StackFolder, port: number | undefined): Promise<
   }
   const binary = await findNatsServer({ cacheDir: folder.bin, report: say });
   await runInit(['keys'], { AMBIT_KEYS_DIR: folder.keys, AMBIT_RESOLVER_DIR: join(folder.nats, 'accounts') });
-  const authorization = await readFile(join(folder.keys, 'nats-auth.conf'), 'utf8');
+  const authorization = await readFile(join(folder.keys, keyFiles.serverConfig), 'utf8');
   const server = await timed(`nats-server ${binary.version} (${binary.origin})`, () =>
     startNats({
       binary: binary.path,
@@ -89,7 +90,7 @@ async function postgresPart(folder: StackFolder, port: number | undefined): Prom
 /** With a NATS of the user's own: `NATS_CREDS_DIR/<service>.creds`, else `NATS_CREDS` for all. */
 function credentialsRule(folder: StackFolder): Servers['credentialsOf'] {
   const { NATS_URL, NATS_CREDS_DIR, NATS_CREDS } = process.env;
-  if (NATS_URL === undefined) return (service) => join(folder.keys, 'creds', `${service}.creds`);
+  if (NATS_URL === undefined) return (service) => join(folder.keys, keyFiles.serviceCredentials(service));
   if (NATS_CREDS_DIR !== undefined) return (service) => join(NATS_CREDS_DIR, `${service}.creds`);
   return () => NATS_CREDS;
 }

@@ -1,12 +1,13 @@
-import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { keyFiles, readOrMakeSecret } from '@ambit/identity';
 import { z } from 'zod';
 
 /** The repository: this file is `apps/stack/{src,dist}/stack-folder`. */
 export const repository = fileURLToPath(new URL('../../..', import.meta.url));
 
+const SECRET_BYTES = 32;
 const Ports = z.record(z.string(), z.int());
 
 /** Everything that the stack keeps, below `.ambit` unless `AMBIT_HOME` says otherwise. */
@@ -30,7 +31,7 @@ export class StackFolder {
     this.data = join(root, 'data');
     this.logs = join(root, 'logs');
     this.stackFile = join(root, 'stack.json');
-    this.tokenFile = join(this.keys, 'bootstrap-token');
+    this.tokenFile = join(this.keys, keyFiles.bootstrapToken);
   }
 
   /** Makes the folders; the logs of the start before stay beside the new ones. */
@@ -45,13 +46,9 @@ export class StackFolder {
     await mkdir(this.logs, { recursive: true, mode: 0o700 });
   }
 
-  /** A secret that is made once and stays the same: hexadecimal digits of `bytes` random bytes. */
-  async secret(file: string, bytes: number): Promise<string> {
-    const held = await readFile(file, 'utf8').catch(() => undefined);
-    if (held !== undefined) return held.trim();
-    const made = randomBytes(bytes).toString('hex');
-    await writeFile(file, `${made}\n`, { mode: 0o600 });
-    return made;
+  /** A secret of 32 random bytes, made by `ambit init` or, with a NATS of the user's own, here. */
+  async secret(name: typeof keyFiles.bootstrapToken | typeof keyFiles.sealingKey): Promise<string> {
+    return readOrMakeSecret(join(this.keys, name), SECRET_BYTES);
   }
 
   /** Ports of the start before, so that addresses that people noted stay good. */

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { freePort, startGuarded, type GuardedProcess } from '@ambit/embedded';
+import { keyFiles } from '@ambit/identity';
 import pc from 'picocolors';
 import { z } from 'zod';
 import { runInit } from './run-init.js';
@@ -122,7 +123,7 @@ export class Stack {
       ...inherited
     } = process.env;
     const credentials = servers.credentialsOf(definition.name);
-    const token = bootstrapToken ?? (await this.#folder.secret(this.#folder.tokenFile, 24));
+    const token = bootstrapToken ?? (await this.#folder.secret(keyFiles.bootstrapToken));
     if (bootstrapToken !== undefined) await writeFile(this.#folder.tokenFile, `${bootstrapToken}\n`, { mode: 0o600 });
     return {
       ...inherited,
@@ -132,7 +133,7 @@ export class Stack {
       ...(credentials === undefined ? {} : { NATS_CREDS: credentials }),
       ...(definition.hasDatabase ? { DATABASE_URL: servers.databaseUrl } : {}),
       ...(definition.hasSealingKey === true
-        ? { AMBIT_SEALING_KEY: sealingKey ?? (await this.#folder.secret(join(this.#folder.keys, 'sealing-key'), 32)) }
+        ? { AMBIT_SEALING_KEY: sealingKey ?? (await this.#folder.secret(keyFiles.sealingKey)) }
         : {}),
       ...(definition.isHttp === true
         ? { AMBIT_BOOTSTRAP_TOKEN: token, ...(servers.adminKeys === undefined ? {} : { AMBIT_ADMIN_KEYS_DIR: servers.adminKeys }) }

@@ -7,12 +7,14 @@ import { issuedAfter, readAccount } from './account-registry.js';
 import { ACCOUNT, servicesAccount, systemAccount, workersAccount } from './accounts.js';
 import type { AccountBody, ClaimsBody, Permissions, UserBody } from './claims.js';
 import { credentialsFile, readClaims, readCredentialsFile, signClaims } from './jwt.js';
-import { keyFiles, makeUserKey, openInstallationKeys, writeSecret, type InstallationKeys } from './key-folder.js';
+import { keyFiles, makeUserKey, openInstallationKeys, readOrMakeSecret, writeSecret, type InstallationKeys } from './key-folder.js';
 import { serverConfig } from './server-config.js';
 
 // A server keeps the account JWT that was issued later. What its configuration preloads must never win over one that was
 // pushed, which may hold revocations: so it is always as old as can be.
 const PRELOAD_ISSUED_AT = 1;
+
+const SECRET_BYTES = 32;
 
 export interface InstallationOptions {
   readonly folder: string;
@@ -81,6 +83,8 @@ export async function prepareInstallation(options: InstallationOptions): Promise
       keys.services,
     );
   }
+  await readOrMakeSecret(join(folder, keyFiles.sealingKey), SECRET_BYTES);
+  await readOrMakeSecret(join(folder, keyFiles.bootstrapToken), SECRET_BYTES);
   const administrator: Permissions = {
     pub: { allow: ['$SYS.REQ.CLAIMS.UPDATE', '$SYS.REQ.ACCOUNT.*.CLAIMS.LOOKUP'] },
     sub: { allow: ['_INBOX.>'] },

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { createAccount, createOperator, createUser, fromSeed, type KeyPair } from '@nats-io/nkeys';
@@ -28,6 +29,10 @@ export const keyFiles = {
   systemCredentials: join('admin', 'system.creds'),
   /** Public keys: `{system, services, workers, workersSigning}`. */
   accounts: 'accounts.json',
+  /** Seals the secrets that mcp-broker stores: 32 bytes, hexadecimal. */
+  sealingKey: 'sealing-key',
+  /** The first token of the HTTP API. */
+  bootstrapToken: 'bootstrap-token',
   serviceCredentials: (service: string) => join('creds', `${service}.creds`),
   /** Lines for nats-server's configuration. */
   serverConfig: 'nats-auth.conf',
@@ -71,6 +76,15 @@ async function readOrMakeKey(file: string, make: () => KeyPair): Promise<KeyPair
   const key = make();
   await writeSecret(file, Buffer.from(key.getSeed()).toString('utf8'));
   return key;
+}
+
+/** A secret of random bytes in hexadecimal, made once. */
+export async function readOrMakeSecret(file: string, bytes: number): Promise<string> {
+  const held = await readFile(file, 'utf8').catch(() => undefined);
+  if (held !== undefined) return held.trim();
+  const made = randomBytes(bytes).toString('hex');
+  await writeSecret(file, `${made}\n`);
+  return made;
 }
 
 /** Writes a file that only its owner can read, whole or not at all. */
