@@ -25,7 +25,8 @@ async function identities(config: Config, nowSeconds: number): Promise<Installat
   }
   const installation = await makeKeys({ ...config, AMBIT_KEYS_DIR: folder }, nowSeconds);
   say(whereKeysAre(folder));
-  if (config.AMBIT_HANDOUT_DIR !== undefined) say(`handed out below ${config.AMBIT_HANDOUT_DIR}: ${(await handOut(folder, config.AMBIT_HANDOUT_DIR)).join(', ')}`);
+  if (config.AMBIT_HANDOUT_DIR !== undefined)
+    say(`handed out below ${config.AMBIT_HANDOUT_DIR}: ${(await handOut(folder, config.AMBIT_HANDOUT_DIR)).join(', ')}`);
   return installation;
 }
 

@@ -132,9 +132,7 @@ export class Stack {
       AMBIT_DATA_DIR: join(this.#folder.data, definition.name),
       ...(credentials === undefined ? {} : { NATS_CREDS: credentials }),
       ...(definition.hasDatabase ? { DATABASE_URL: servers.databaseUrl } : {}),
-      ...(definition.hasSealingKey === true
-        ? { AMBIT_SEALING_KEY: sealingKey ?? (await this.#folder.secret(keyFiles.sealingKey)) }
-        : {}),
+      ...(definition.hasSealingKey === true ? { AMBIT_SEALING_KEY: sealingKey ?? (await this.#folder.secret(keyFiles.sealingKey)) } : {}),
       ...(definition.isHttp === true
         ? { AMBIT_BOOTSTRAP_TOKEN: token, ...(servers.adminKeys === undefined ? {} : { AMBIT_ADMIN_KEYS_DIR: servers.adminKeys }) }
         : {}),

@@ -11,7 +11,15 @@ export {
   type UserSigning,
 } from './installation.js';
 export { credentialsFile, readClaims, readCredentialsFile, signClaims } from './jwt.js';
-export { keyFiles, makeUserKey, openInstallationKeys, readKey, readOrMakeSecret, writeSecret, type InstallationKeys } from './key-folder.js';
+export {
+  keyFiles,
+  makeUserKey,
+  openInstallationKeys,
+  readKey,
+  readOrMakeSecret,
+  writeSecret,
+  type InstallationKeys,
+} from './key-folder.js';
 export { serverConfig } from './server-config.js';
 export { workerPermissions, type WorkerIdentity } from './worker-permissions.js';
 export { allContracts, installationUsers } from './installation-contracts.js';
