@@ -11,6 +11,7 @@ import { Asking, type AskedCall } from './asking.js';
 import { Preparation } from './preparation.js';
 import { Refusals } from './refusals.js';
 import type { HeldSnapshot } from './snapshot.cache.js';
+import { Toolsets } from './toolsets.js';
 
 export interface BatchStart {
   readonly caller: Caller;
@@ -63,6 +64,7 @@ export class BatchRunner {
     @Inject(Asking) private readonly asking: Asking,
     @Inject(Refusals) private readonly refusals: Refusals,
     @Inject(Preparation) private readonly preparation: Preparation,
+    @Inject(Toolsets) private readonly toolsets: Toolsets,
     @Inject(LOG) private readonly log: Logger,
   ) {}
 
@@ -98,11 +100,12 @@ export class BatchRunner {
   }
 
   #requests({ caller, operations, held, snapshot }: BatchStart): Promise<CallRequest[]> | CallRequest[] {
-    if (!operations.some(({ call }) => needsPreparation(snapshot.tools.get(call.name))))
+    if (!operations.some(({ call }) => snapshot.tools.get(call.name)?.target.kind === 'worker'))
       return operations.map((operation) => ({ caller, operation }));
     return Promise.all(
       operations.map(async (operation): Promise<CallRequest> => {
         const tool = snapshot.tools.get(operation.call.name);
+        if (tool?.target.kind === 'worker') await this.toolsets.load(tool.target);
         const preparation: { facts: PreparedFacts; target: unknown } | undefined =
           needsPreparation(tool) && tool !== undefined
             ? await this.preparation.of(tool, operation, { authority: held.authority, workerId: held.authority.workerId })

@@ -4,6 +4,7 @@ import {
   buckets,
   epochKey,
   leaseKey,
+  platformFault,
   toolGateway,
   fromToken,
   type Parsed,
@@ -68,7 +69,8 @@ export class Toolsets implements OnApplicationBootstrap, OnApplicationShutdown {
     agentId: string,
     { workerId, pool, toolsetDigest, tools }: Registering,
   ): Promise<Returns<typeof toolGateway.registerWorker>> {
-    const digest = tools === undefined ? toolsetDigest : tools.length === 0 ? null : await this.#store({ agentId, pool, tools });
+    const digest =
+      tools === undefined ? toolsetDigest : tools.length === 0 ? null : await this.#store({ agentId, pool, tools }, toolsetDigest);
     if (digest !== null && tools === undefined && (await this.toolset(agentId, digest)) === undefined)
       return { toolsetDigest: digest, wantTools: true };
     await this.#leases?.put(leaseKey.worker(agentId, workerId), JSON.stringify({ pool, digest }));
@@ -126,10 +128,19 @@ export class Toolsets implements OnApplicationBootstrap, OnApplicationShutdown {
     return [...this.#live.values()].filter((worker) => worker.agentId === agentId);
   }
 
-  async #store({ agentId, pool, tools }: { agentId: string; pool: string; tools: readonly ToolRegistration[] }): Promise<string> {
+  /** A worker may name its toolset; what a name once stood for, it stands for as long as snapshots may pin it. */
+  async #store(brought: { agentId: string; pool: string; tools: readonly ToolRegistration[] }, named: string | null): Promise<string> {
+    const { agentId, tools } = brought;
     checkToolset(tools);
-    const digest = digestOf(JSON.parse(JSON.stringify(tools)));
-    const toolset = { agentId, digest, pool, tools };
+    const content = digestOf(JSON.parse(JSON.stringify(tools)));
+    const digest = named ?? content;
+    const known = await this.toolset(agentId, digest);
+    if (known !== undefined && digestOf(JSON.parse(JSON.stringify(known.tools))) !== content) {
+      throw platformFault('INVALID_INPUT', {
+        issues: [{ path: 'toolsetDigest', message: 'this digest stands for other tools; give a changed toolset another one' }],
+      });
+    }
+    const toolset = { ...brought, digest };
     await this.repository.put(toolset, new Date());
     this.#known.set(`${agentId} ${digest}`, toolset);
     return digest;

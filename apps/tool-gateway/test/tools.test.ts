@@ -1,0 +1,232 @@
+import { randomUUID } from 'node:crypto';
+import { fault, sessionService, skillStore, toolGateway, worker, type Input } from '@ambit/contracts';
+import { collect } from '@ambit/testing';
+import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
+import { BuiltinRegistry } from '../src/builtins/builtin.registry.js';
+import { question } from '../src/builtins/question.builtin.js';
+import { builtinTool, intend, mcpTool, World } from './world.js';
+
+jest.setTimeout(60_000);
+let world: World;
+beforeAll(async () => {
+  world = await World.start();
+  await world.gateway();
+}, 60_000);
+afterAll(() => world.stop());
+
+const list = (purpose: 'ingress' | 'configurable' | 'diagnostic', agentId?: string) =>
+  world.nats.bus.call(toolGateway.listTools, { purpose, ...(agentId === undefined ? {} : { agentId }) });
+const register = (agentId: string, input: Input<typeof toolGateway.registerWorker>) =>
+  world.nats.bus.call(toolGateway.registerWorker, input, { keys: { agentId } });
+const tool = (name: string, more: object = {}) => ({
+  name,
+  exposure: 'user-configurable' as const,
+  description: name,
+  inputSchema: { type: 'object' },
+  effect: 'write' as const,
+  ...more,
+});
+
+it('lists its tools by purpose, and hides what no model may call', async () => {
+  expect((await list('ingress')).tools.map(({ name }) => name).sort()).toEqual([
+    'artifact_read',
+    'question',
+    'skill_list',
+    'skill_view',
+    'tape_context',
+    'tape_search',
+    'update_plan',
+  ]);
+  expect((await list('configurable')).tools.map(({ name }) => name).sort()).toEqual([
+    'question',
+    'skill_list',
+    'skill_view',
+    'update_plan',
+  ]);
+  expect((await list('diagnostic')).tools.map(({ name }) => name).sort()).toEqual(['tape_anchors', 'tape_info']);
+});
+
+it('does not start with a built-in of another exposure than the table’s, or of a name that is not in it', () => {
+  const { registration } = question;
+  expect(() => new BuiltinRegistry([{ kind: 'intercepted', registration: { ...registration, exposure: 'system-model' } }])).toThrow(
+    /EXPOSURE_MISMATCH/,
+  );
+  expect(() => new BuiltinRegistry([{ kind: 'intercepted', registration: { ...registration, name: 'ask_me' } }])).toThrow(
+    /EXPOSURE_UNLISTED/,
+  );
+  expect(() => new BuiltinRegistry([question, question])).toThrow(/twice/);
+});
+
+it('lists and reads the session’s skills by the digest that was pinned, and no other', async () => {
+  const read: Input<typeof skillStore.readSkill>[] = [];
+  world.responder.answer(skillStore.readSkill, (input) => {
+    read.push(input);
+    if (input.path === 'gone.md') throw fault(skillStore.readSkill, 'FILE_NOT_FOUND');
+    return { text: '# Do this', bytes: 9, next: null, files: ['SKILL.md', 'more.md'] };
+  });
+  const digest = '1'.repeat(64);
+  const run = await world.run([builtinTool('skill_list'), builtinTool('skill_view')], {
+    skills: [{ name: 'brief', agentId: 'writer', digest }],
+  });
+  const results = await world.execute(run, 0, [
+    intend('skill_list'),
+    intend('skill_view', { name: 'brief' }),
+    intend('skill_view', { name: 'brief', path: 'gone.md' }),
+    intend('skill_view', { name: 'other' }),
+  ]);
+  expect(results.map((result) => result.status)).toEqual(['completed', 'completed', 'failed', 'failed']);
+  expect(results[0]?.structuredContent).toEqual({ skills: [{ name: 'brief', description: 'about brief', origin: 'owned' }] });
+  expect(results[1]?.content?.[0]?.['text']).toContain('# Do this');
+  expect(read).toMatchObject([
+    { agentId: 'writer', name: 'brief', digest, path: 'SKILL.md' },
+    { path: 'gone.md', digest },
+  ]);
+});
+
+it('runs tape tools for models, and diagnostic ones for administrators alone', async () => {
+  world.responder.answer(sessionService.searchTape, ({ query }) => ({
+    entries: [{ id: 4, kind: 'message' as const, excerpt: `found ${query}`, at: new Date().toISOString() }],
+  }));
+  world.responder.answer(sessionService.tapeContext, ({ entryIds }) => ({
+    entries: entryIds.map((id) => ({ id, kind: 'message' as const, text: 'all of it', truncated: false, at: new Date().toISOString() })),
+  }));
+  world.responder.answer(sessionService.listTape, ({ sessionId }) => ({
+    items: [
+      {
+        id: 1,
+        sessionId,
+        runId: null,
+        kind: 'anchor' as const,
+        step: null,
+        role: null,
+        content: { name: 'here' },
+        at: new Date().toISOString(),
+      },
+    ],
+    next: null,
+  }));
+  const run = await world.run(
+    [
+      builtinTool('tape_search', { exposure: 'system-model' }),
+      builtinTool('tape_context', { exposure: 'system-model' }),
+      builtinTool('tape_handoff', { exposure: 'runtime-only' }),
+    ],
+    { policy: { disabledTools: ['tape_search'] } },
+  );
+  const results = await world.execute(run, 0, [
+    intend('tape_search', { query: ' x ' }),
+    intend('tape_context', { entryIds: [4] }),
+    intend('tape_search', { query: '' }),
+    intend('tape_handoff'),
+  ]);
+  expect(results.map((result) => result.fault?.code ?? result.status)).toEqual([
+    'completed',
+    'completed',
+    'TOOL_FAILED',
+    'NOT_MODEL_CALLABLE',
+  ]);
+  expect(results[0]?.content?.[0]?.['text']).toContain('found x');
+  const { sessionId } = run;
+  expect(await world.nats.bus.call(toolGateway.askTool, { sessionId, name: 'tape_anchors' })).toMatchObject({
+    content: { anchors: [{ id: 1 }] },
+  });
+  expect(await world.nats.bus.call(toolGateway.askTool, { sessionId, name: 'tape_info' })).toMatchObject({
+    content: { entries: 1, kinds: { anchor: 1 } },
+  });
+  for (const name of ['update_plan', 'tape_handoff', 'nothing'])
+    await expect(world.nats.bus.call(toolGateway.askTool, { sessionId, name })).rejects.toMatchObject({ code: 'TOOL_NOT_IN_SNAPSHOT' });
+});
+
+it('runs reading calls beside each other where all of a batch may, and in call order otherwise', async () => {
+  let running = 0;
+  let most = 0;
+  const order: string[] = [];
+  world.serve = async (call) => {
+    most = Math.max(most, ++running);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    order.push(String(call.arguments['text']));
+    running--;
+    return { result: { content: [] } };
+  };
+  const run = await world.run([mcpTool('look', { effect: 'read', parallel: true }), mcpTool('change')]);
+  await world.execute(run, 0, [
+    intend('mcp__echo__look', { text: 'a' }),
+    intend('mcp__echo__look', { text: 'b' }),
+    intend('mcp__echo__look', { text: 'c' }),
+  ]);
+  expect(most).toBe(3);
+  most = 0;
+  order.length = 0;
+  await world.execute(run, 1, [
+    intend('mcp__echo__look', { text: 'a' }),
+    intend('mcp__echo__change', { text: 'b' }),
+    intend('mcp__echo__look', { text: 'c' }),
+  ]);
+  expect([most, order]).toEqual([1, ['a', 'b', 'c']]);
+});
+
+it('takes a worker’s tools, refuses names that are not its to give, and calls them where the run’s worker is', async () => {
+  const agentId = 'maker';
+  const workerId = randomUUID();
+  const changed = await collect(world.nats.connection, toolGateway.toolsChanged);
+  for (const name of ['tape_info', 'Question', 'mcp__x__y'])
+    await expect(register(agentId, { workerId, tools: [tool(name)] })).rejects.toMatchObject({ code: 'NAME_RESERVED', data: { name } });
+  await expect(register(agentId, { workerId, tools: [tool('paint', { exposure: 'system-model' })] })).rejects.toMatchObject({
+    code: 'EXPOSURE_MISMATCH',
+  });
+  await expect(register(agentId, { workerId, tools: [tool('paint', { access: 'session' })] })).rejects.toMatchObject({
+    code: 'EXPOSURE_MISMATCH',
+  });
+  const named = '7'.repeat(64);
+  expect(await register(agentId, { workerId, toolsetDigest: named })).toEqual({ toolsetDigest: named, wantTools: true });
+  expect(await register(agentId, { workerId, toolsetDigest: named, tools: [tool('paint'), tool('write', { access: 'file' })] })).toEqual({
+    toolsetDigest: named,
+    wantTools: false,
+  });
+  await expect(register(agentId, { workerId, toolsetDigest: named, tools: [tool('other')] })).rejects.toMatchObject({
+    code: 'INVALID_INPUT',
+  });
+  expect((await changed.next((one) => one.payload.agentId === agentId)).payload).toMatchObject({ digest: named, live: true });
+  expect((await list('ingress', agentId)).toolsets).toMatchObject([
+    { agentId, digest: named, pool: 'shared', live: true, tools: [{ name: 'paint' }, { name: 'write' }] },
+  ]);
+
+  const prepared = { paths: ['notes/a.md'], cwd: null, argv: [] };
+  world.responder.answer(worker.prepareTool, () => prepared, { keys: { agentId, workerId } });
+  world.responder.answer(
+    worker.callTool,
+    (input) => ({ content: [{ type: 'text', text: `${input.tool} ${JSON.stringify(input.prepared)}` }] }),
+    { keys: { agentId, workerId } },
+  );
+  const pinned = (name: string) =>
+    builtinTool(name, {
+      owner: `worker:${agentId}`,
+      effect: 'write',
+      parallel: false,
+      access: name === 'write' ? 'file' : 'other',
+      target: { kind: 'worker', agentId, toolsetDigest: named, tool: name },
+    });
+  const run = await world.run([pinned('write'), pinned('paint')], { agentId, workerId, policy: { mode: 'default' } });
+  const results = await world.execute(run, 0, [intend('write', { path: 'notes/a.md' }), intend('paint')]);
+  // A file inside the workspace needs nobody; what may change something asks.
+  expect(results).toMatchObject([{ status: 'completed', content: [{ text: `write ${JSON.stringify(prepared)}` }] }, { status: 'waiting' }]);
+  const gone = await world.run([pinned('write')], { agentId, workerId: randomUUID(), policy: { mode: 'full_access' } });
+  expect(await world.execute(gone, 0, [intend('write')])).toMatchObject([{ status: 'failed', fault: { code: 'TOOL_GONE' } }]);
+});
+
+it('tells the run’s worker every two seconds what goes on', async () => {
+  const beats = await collect(world.nats.connection, worker.batchProgress);
+  const run = await world.run([mcpTool('slow')]);
+  const call = intend('mcp__echo__slow');
+  world.serve = async ({ operationId, gatewayId }) => {
+    world.nats.bus.signal(toolGateway.callProgress, { operationId, progress: 1, total: 2, message: 'half' }, { keys: { gatewayId } });
+    await beats.next((one) => one.payload.runId === run.runId && one.payload.progress.length > 0);
+    return { result: { content: [] } };
+  };
+  expect(await world.execute(run, 0, [call])).toMatchObject([{ status: 'completed' }]);
+  expect(beats.all.at(-1)?.payload).toMatchObject({
+    step: 0,
+    running: [call.callId],
+    progress: [{ callId: call.callId, progress: 1, total: 2, message: 'half' }],
+  });
+});
