@@ -1,7 +1,6 @@
 import { startGuarded, type Exit, type GuardedProcess } from '@ambit/embedded';
 import type { ServiceName } from '@ambit/contracts';
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 
 const READY_MS = 60_000;
 const LOG_LINES = 20;
