@@ -27,7 +27,7 @@ const constraints = [
   // Shells wrap one technology each (NATS, Postgres, MCP, the process); they know no business noun and no app.
   { sourceTag: 'type:shell', onlyDependOnLibsWithTags: ['type:pure', 'type:shell'] },
   // Published: a user of an SDK installs what is listed here, and never Nest.
-  { sourceTag: 'type:sdk', onlyDependOnLibsWithTags: ['type:pure'], allowedExternalImports: ['zod', '@nats-io/*', 'node:*'] },
+  { sourceTag: 'type:sdk', onlyDependOnLibsWithTags: ['type:pure'], allowedExternalImports: ['zod', 'yaml', '@nats-io/*', 'node:*'] },
   // Services meet on the bus, so no app may see another, nor a client of its own API.
   { sourceTag: 'type:app', onlyDependOnLibsWithTags: ['type:pure', 'type:shell'] },
   // The command line is a user of the HTTP API like any other.
@@ -178,7 +178,7 @@ export default tseslint.config(
   },
   {
     // Where types are made from values, an assertion is the tool; each has its reason beside it.
-    files: ['libs/contracts/src/kit/**/*.ts', 'libs/bus/src/**/*.ts', 'libs/worker/src/{caller,answer}.ts'],
+    files: ['libs/contracts/src/kit/**/*.ts', 'libs/bus/src/**/*.ts', 'libs/worker/src/{caller,answer}.ts', 'libs/client/src/answer.ts'],
     rules: { '@typescript-eslint/consistent-type-assertions': 'off' },
   },
   { files: ['libs/contracts/src/**/*.ts'], rules: { 'no-restricted-syntax': ['error', ...everywhere] } },

@@ -10,7 +10,7 @@ const isCheck = process.argv.includes('--check');
 // Generators read the built packages, so that they run on any Node we support; the build is cached by nx.
 execFileSync(
   'npx',
-  ['--no-install', 'nx', 'run-many', '-t', 'build', '-p', '@ambit/contracts', '@ambit/identity', '--output-style=static'],
+  ['--no-install', 'nx', 'run-many', '-t', 'build', '-p', '@ambit/contracts', '@ambit/identity', '@ambit/client', '--output-style=static'],
   {
     cwd: root,
     stdio: ['ignore', 'ignore', 'inherit'],
@@ -24,6 +24,7 @@ const { subjectsPage } = await import('./gen/subjects.mjs');
 const { checkServices, servicesPage, systemPicture } = await import('./gen/system.mjs');
 const { metricsPage } = await import('./gen/metrics.mjs');
 const { permissionsPage } = await import('./gen/permissions.mjs');
+const { manifestSchemaText } = await import('./gen/manifest.mjs');
 const { openapiText } = await import('./gen/openapi.mjs');
 const { decisionIndex } = await import('./gen/decisions.mjs');
 
@@ -38,6 +39,7 @@ const files = new Map([
   ['docs/generated/faults.md', faultsPage()],
   ['docs/generated/subjects.md', subjectsPage()],
   ['docs/generated/metrics.md', metricsPage(root)],
+  ['docs/generated/ambit.schema.json', manifestSchemaText()],
   ['docs/generated/permissions.md', permissionsPage()],
   ['docs/generated/services.md', servicesPage()],
   ['docs/generated/system.mmd', systemPicture()],

@@ -9,7 +9,7 @@ export type Role = z.infer<typeof Role>;
 export const RoleGrant = z
   .object({
     id: Uuid,
-    who: z.string().max(200).regex(/^(user|app|worker|group):[^\s]+$/),
+    who: z.string().max(200).regex(/^(user|app|worker|group):[^\s]+$/, 'user:<id>, app:<id>, worker:<id> or group:<id>'),
     role: Role,
     projectId: ProjectId.nullable(),
     agents: z.array(AgentId).max(1_000).nullable(),

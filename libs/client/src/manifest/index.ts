@@ -1,0 +1,3 @@
+export { manifestJsonSchema } from './json-schema.js';
+export { loadManifest, uploadManifest, type LoadOptions, type Manifest, type ManifestBlob } from './load.js';
+export { ManifestInvalid } from './yaml-file.js';
