@@ -1,6 +1,7 @@
 import type { Call } from '@ambit/bus';
-import { fault, platformFault, sessionService, type ContentBlock, type Output, type Parsed } from '@ambit/contracts';
+import { ContentBlock, fault, platformFault, sessionService, type Output, type Parsed } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
+import { z } from 'zod';
 import { agents } from './agent.repository.js';
 import { messagePosted, runJob } from './domain/facts.js';
 import { userVisible } from './domain/faults.js';
@@ -19,6 +20,8 @@ import { Transactions, type Unit } from './transactions.repository.js';
 import { guarded, type FromWorker } from './worker-guard.js';
 
 type Finish = Parsed<typeof sessionService.finishRun>;
+
+const Said = z.object({ content: z.array(ContentBlock) });
 
 /** How long a run that no worker could take rests before it is offered again. */
 const OFFER_AGAIN_MS = 5_000;
@@ -52,7 +55,8 @@ export class FinishService {
     await this.transactions.run(async (unit) => {
       const run = await runs.lock(unit.sql, runId);
       if (run === undefined || run.status !== 'queued') return;
-      const [agent, session] = await Promise.all([agents.find(unit.sql, run.agentId), sessions.find(unit.sql, run.sessionId)]);
+      const agent = await agents.find(unit.sql, run.agentId);
+      const session = await sessions.find(unit.sql, run.sessionId);
       if (agent === undefined || session === undefined) return;
       const next = { ...run, jobVersion: run.jobVersion + 1 };
       await runs.store(unit, next);
@@ -98,9 +102,10 @@ export class FinishService {
   }
 
   async #post(unit: Unit, run: RunRecord): Promise<void> {
-    const [said, session] = await Promise.all([tape.lastSaid(unit.sql, run.originRunId), sessions.find(unit.sql, run.sessionId)]);
+    const said = await tape.lastSaid(unit.sql, run.originRunId);
+    const session = await sessions.find(unit.sql, run.sessionId);
     if (said === undefined || session === undefined) return;
-    const { content } = said.content as { readonly content: ContentBlock[] };
+    const { content } = Said.parse(said.content);
     unit.tell(messagePosted(run, session, { content, now: unit.now }));
   }
 }

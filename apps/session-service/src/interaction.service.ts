@@ -221,11 +221,9 @@ export class InteractionService {
       decidedBy,
       decidedAt,
     } = interaction;
-    const [run, agent, calls] = await Promise.all([
-      runs.find(unit.sql, runId),
-      agents.find(unit.sql, agentId),
-      tape.calls(unit.sql, { originRunId, step }),
-    ]);
+    const run = await runs.find(unit.sql, runId);
+    const agent = await agents.find(unit.sql, agentId);
+    const calls = await tape.calls(unit.sql, { originRunId, step });
     const call = calls.find((one) => one.callId === callId);
     if (run === undefined || agent === undefined || call === undefined || decidedBy === null)
       throw new Error(`interaction ${interactionId} is about a call that is not on the tape`);

@@ -71,7 +71,7 @@ export class SessionService {
   }
 
   async #refuseUnknownSkills({ agentId, skills }: Create, plugins: string[] | null, call: Call): Promise<void> {
-    if (skills == null || skills.length === 0) return;
+    if (skills === undefined || skills === null || skills.length === 0) return;
     const { skills: effective } = await this.bus.call(skillStore.effectiveSkills, { agentId, plugins }, { within: call });
     const names = skills.filter((name) => !effective.some((skill) => skill.name === name));
     if (names.length > 0) throw fault(sessionService.createSession, 'SKILL_UNKNOWN', { names });

@@ -1,7 +1,10 @@
 import { SNAPSHOT_FORMAT } from '@ambit/capability';
+import { z } from 'zod';
 import type { Place } from './domain/cursor.js';
 import type { Published } from './domain/facts.js';
 import type { Reader } from './transactions.repository.js';
+
+const Owners = z.record(z.string(), z.int());
 
 export interface SnapshotRow extends Published {
   readonly text: string;
@@ -76,5 +79,5 @@ export const snapshots = {
 };
 
 function mappingOf(row: { sessionId: string; fingerprint: string; agentId: string; owners: unknown; at: Date }): MappingRecord {
-  return { ...row, owners: row.owners as Record<string, number>, at: row.at.toISOString() };
+  return { ...row, owners: Owners.parse(row.owners), at: row.at.toISOString() };
 }

@@ -83,7 +83,10 @@ export class Snapshots {
       throw platformFault('INVALID_INPUT', { issues: [{ path: 'cursor', message: 'send back the cursor of the page before, as it was' }] });
     const items = await snapshots.given(this.transactions.read, { sessionId, agentId, before, limit });
     const last = items.at(-1);
-    return { items, ...(items.length === limit && last?.sessionId != null ? { cursor: cursorOf(last.at, last.sessionId) } : {}) };
+    return {
+      items,
+      ...(items.length === limit && last !== undefined && last.sessionId !== null ? { cursor: cursorOf(last.at, last.sessionId) } : {}),
+    };
   }
 
   async #publish({ projection, text }: Prepared): Promise<void> {

@@ -107,7 +107,7 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
     const isQueued = await this.transactions.runFlushed(async (unit) => {
       const run = await runs.lock(unit.sql, runId);
       const newest = run === undefined ? undefined : (await runs.attempts(unit.sql, runId)).at(-1);
-      if (run === undefined || run.status !== 'running' || newest?.closedAt == null) return false;
+      if (run === undefined || run.status !== 'running' || newest === undefined || newest.closedAt === null) return false;
       await runs.move(unit, run, { status: 'queued', reason: 'its job did not come again' });
       return true;
     });

@@ -1,11 +1,17 @@
 import { BadArguments, parseArguments } from '@ambit/capability';
-import type { CallResult, IntendedCall, TapeEntry } from '@ambit/contracts';
+import { CallResult, Hex64, IntendedCall, TapeEntry } from '@ambit/contracts';
+import { z } from 'zod';
 import { tapeAppended } from './domain/facts.js';
-import type { StepDigest, StoredStep } from './domain/step.js';
+import type { StoredStep } from './domain/step.js';
 import type { NewEntry, StoredEntry } from './domain/tape.js';
 import type { Reader, Unit } from './transactions.repository.js';
 
+const Kind = TapeEntry.shape.kind;
 type Kind = TapeEntry['kind'];
+
+const StepDigests = z.array(z.object({ callId: z.string(), digest: Hex64 }));
+/** As it will be read back: plain JSON. */
+const asJson = (value: unknown): object => JSON.parse(JSON.stringify(value));
 
 const WITHOUT_SEARCH = {
   id: true,
@@ -32,7 +38,7 @@ interface Row {
   readonly content: unknown;
   readonly at: Date;
 }
-const entryOf = (row: Row): StoredEntry => ({ ...row, kind: row.kind as Kind, at: row.at.toISOString() });
+const entryOf = (row: Row): StoredEntry => ({ ...row, kind: Kind.parse(row.kind), at: row.at.toISOString() });
 
 export interface OfStep {
   readonly originRunId: string;
@@ -48,7 +54,7 @@ export interface Passage {
 }
 const passageOf = (row: { id: number; kind: string; text: string; at: Date }): Passage => ({
   ...row,
-  kind: row.kind as Kind,
+  kind: Kind.parse(row.kind),
   at: row.at.toISOString(),
 });
 
@@ -64,7 +70,7 @@ export const tape = {
     });
     const placed = fresh.map((entry, index) => ({ ...entry, id: tapeHead - fresh.length + 1 + index }));
     await unit.sql.tapeEntry.createMany({
-      data: placed.map((entry) => ({ ...entry, sessionId, content: entry.content as object, at: unit.now })),
+      data: placed.map((entry) => ({ ...entry, sessionId, content: asJson(entry.content), at: unit.now })),
     });
     for (const entry of placed) unit.tell(...tapeAppended(sessionId, entry, unit.now));
     return placed;
@@ -129,7 +135,7 @@ export const tape = {
       orderBy: { id: 'asc' },
       select: { content: true },
     });
-    return rows.map(({ content }) => content as unknown as IntendedCall);
+    return rows.map(({ content }) => IntendedCall.parse(content));
   },
 
   async results(db: Reader, { originRunId, step }: OfStep): Promise<CallResult[]> {
@@ -138,7 +144,7 @@ export const tape = {
       orderBy: { id: 'asc' },
       select: { content: true },
     });
-    return rows.map(({ content }) => content as unknown as CallResult);
+    return rows.map(({ content }) => CallResult.parse(content));
   },
 
   /** What the model said last in an origin run. */
@@ -162,7 +168,7 @@ export const tape = {
 
   async newestStep(db: Reader, originRunId: string): Promise<StoredStep | undefined> {
     const row = await db.runStep.findFirst({ where: { originRunId }, orderBy: { step: 'desc' } });
-    return row === null ? undefined : { step: row.step, callsBefore: row.callsBefore, calls: row.calls as unknown as StepDigest[] };
+    return row === null ? undefined : { step: row.step, callsBefore: row.callsBefore, calls: StepDigests.parse(row.calls) };
   },
 
   async storeStep(

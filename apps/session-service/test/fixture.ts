@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { sha256Hex } from '@ambit/capability';
-import { sessionService, type Agent, type Input, type Output, type Principal } from '@ambit/contracts';
+import { operationId, sha256Hex } from '@ambit/capability';
+import { pattern, sessionService, toolGateway, type Agent, type Input, type Output, type Principal } from '@ambit/contracts';
 import { openDatabase } from '@ambit/db';
 import { startNats, startPostgres, startService, type TestNats, type TestPostgres } from '@ambit/testing';
 import { jetstream, jetstreamManager, type JsMsg } from '@nats-io/jetstream';
@@ -135,6 +135,22 @@ export class Fixture {
     return message === null ? null : { seq: message.seq, value: message.json() };
   }
 
+  /** The approved call that a session's newest job for the gateways is about. */
+  async deferred(sessionId: string): Promise<unknown> {
+    const manager = await jetstreamManager(this.nats.connection);
+    const subject = pattern(toolGateway.executeDeferred, { sessionId });
+    for (;;) {
+      const message = await manager.direct.getMessage(toolGateway.executeDeferred.stream, { last_by_subj: subject });
+      if (message !== null) return message.json();
+    }
+  }
+
+  /** A bucket's value; empty where there is none. */
+  async value(bucket: string, key: string): Promise<Uint8Array> {
+    const manager = await jetstreamManager(this.nats.connection);
+    return (await manager.direct.getMessage(`KV_${bucket}`, { last_by_subj: `$KV.${bucket}.${key}` }))?.data ?? new Uint8Array();
+  }
+
   async write(subject: string, value: unknown): Promise<void> {
     await jetstream(this.nats.connection).publish(subject, JSON.stringify(value));
   }
@@ -142,17 +158,14 @@ export class Fixture {
 
 export const call = (callId: string, name = 'question', args = '{}') => ({ callId, name, arguments: args });
 
-/** What the gateway asks for one call. */
-export function ask(
-  operationId: string,
-  callId: string,
-  order: number,
-  more: Partial<Input<typeof sessionService.requestInteractions>['requests'][number]> = {},
-) {
+type Asking = Input<typeof sessionService.requestInteractions>['requests'][number];
+
+/** What the gateway asks for one call of a step. */
+export function ask(originRunId: string, callId: string, more: Partial<Asking> = {}): Asking {
   return {
-    kind: 'permission' as const,
+    kind: 'permission',
     callId,
-    operationId,
+    operationId: operationId(originRunId, 0, callId),
     tool: 'question',
     argumentsPreview: '{}',
     argumentsHash: sha256Hex('{}'),
@@ -160,7 +173,7 @@ export function ask(
     rule: null,
     approvers: [],
     notRequester: false,
-    order,
+    order: 0,
     expiresMs: 60_000,
     target: null,
     ...more,

@@ -3,7 +3,6 @@ import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { digestOf, operationId, readSnapshot } from '@ambit/capability';
 import { journalSubject, sessionService, snapshotKey, toolGateway } from '@ambit/contracts';
 import { collect } from '@ambit/testing';
-import { Kvm } from '@nats-io/kv';
 import { ask, bob, call, codeOf, Fixture } from './fixture.js';
 
 let fixture: Fixture;
@@ -21,9 +20,8 @@ it('a message becomes a run that a worker takes, steps through and completes', a
 
   const { job, message } = await fixture.take(agent.id);
   expect(job).toMatchObject({ runId: received.runId, sessionId: received.sessionId, model: 'some-model', instructions: 'Be brief' });
-  const kv = await new Kvm(fixture.nats.connection).open('ambit_snapshots');
-  const part = await kv.get(snapshotKey.part(agent.id, job.fingerprint, 0));
-  const record = readSnapshot(gunzipSync(part?.value ?? new Uint8Array()).toString('utf8'), job.fingerprint);
+  const part = await fixture.value('ambit_snapshots', snapshotKey.part(agent.id, job.fingerprint, 0));
+  const record = readSnapshot(gunzipSync(part).toString('utf8'), job.fingerprint);
   expect(record.tools.map(({ name }) => name)).toContain('question');
 
   const attempt = await fixture.attempt(agent.id, job);
@@ -169,7 +167,7 @@ it('a cancel moves the state, withdraws what was asked, and lets the next messag
   await fixture.bus.call(sessionService.requestInteractions, {
     runId: ref.runId,
     step: 0,
-    requests: [ask(operationId(ref.originRunId, 0, 'c1'), 'c1', 0)],
+    requests: [ask(ref.originRunId, 'c1')],
   });
   await fixture.send(agent, 'waits');
   const told = await collect(fixture.nats.connection, toolGateway.cancelRunCalls);

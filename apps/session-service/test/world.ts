@@ -18,6 +18,8 @@ export interface World {
   changed(): void;
   /** Requests answered so far, by subject. */
   readonly asked: Map<string, number>;
+  /** Has the skill store fall silent, for good. */
+  loseSkills(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -67,6 +69,7 @@ export function startWorld(connection: NatsConnection): World {
     plugins: [],
     changed: () => void epoch++,
     asked,
+    loseSkills: () => skills.close(),
     close: () => responder.close(),
   };
   responder.answer(toolGateway.listTools, () => (count('tools'), { epoch, reservedTableVersion: 1, tools: world.tools, toolsets: [] }));
@@ -75,7 +78,7 @@ export function startWorld(connection: NatsConnection): World {
     mcpBroker.cataloguePage,
     ({ serverId }) => (count('pages'), { tools: world.servers.find(({ head }) => head.serverId === serverId)?.tools ?? [], next: null }),
   );
-  responder.answer(skillStore.effectiveSkills, () => (count('skills'), { epoch, skills: world.skills }));
+  const skills = responder.answer(skillStore.effectiveSkills, () => (count('skills'), { epoch, skills: world.skills }));
   responder.answer(pluginRegistry.pluginSlots, () => (count('slots'), { epoch, plugins: world.plugins }));
   return world;
 }

@@ -1,0 +1,159 @@
+import { afterAll, afterEach, beforeAll, expect, it } from '@jest/globals';
+import { epochKey, journalSubject, sessionService } from '@ambit/contracts';
+import { Ingress } from '../src/ingress.service.js';
+import { ask, bob, call, codeOf, Fixture } from './fixture.js';
+import { registration, server } from './world.js';
+
+let fixture: Fixture;
+beforeAll(async () => {
+  fixture = await Fixture.start();
+}, 120_000);
+afterAll(() => fixture.stop());
+afterEach(() => {
+  Object.assign(fixture.world, { tools: [registration('question')], servers: [], skills: [], plugins: [] });
+  fixture.world.changed();
+});
+
+const compositions = () => fixture.replicas[0]?.app.get(Ingress).compositions ?? 0;
+
+async function given(agentId: string): Promise<string> {
+  const attempt = await fixture.begin(agentId);
+  await fixture.step(attempt, 0);
+  await fixture.finish(attempt, 'completed');
+  return attempt.ref.fingerprint;
+}
+
+it('an unchanged world gives the same fingerprint without composing again; a changed one another', async () => {
+  const agent = await fixture.agent();
+  fixture.world.servers = [server('files', ['list', 'get'])];
+  fixture.world.changed();
+  await fixture.send(agent);
+  const first = await given(agent.id);
+  const before = compositions();
+  const pages = fixture.world.asked.get('pages');
+  await fixture.send(agent);
+  expect(await given(agent.id)).toBe(first);
+  expect(compositions()).toBe(before);
+  expect(fixture.world.asked.get('pages')).toBe(pages);
+  fixture.world.tools.push(registration('update_plan'));
+  fixture.world.changed();
+  await fixture.send(agent);
+  expect(await given(agent.id)).not.toBe(first);
+  const { text, agentId } = await fixture.bus.call(sessionService.readSnapshot, { fingerprint: first });
+  expect(agentId).toBe(agent.id);
+  expect(JSON.parse(text)).toMatchObject({ tools: [{ name: 'mcp__files__get' }, { name: 'mcp__files__list' }, { name: 'question' }] });
+  expect((await fixture.bus.call(sessionService.listSnapshots, { agentId: agent.id })).items).toHaveLength(2);
+  expect(await codeOf(fixture.bus.call(sessionService.readSnapshot, { fingerprint: '0'.repeat(64) }))).toBe('SNAPSHOT_UNKNOWN');
+});
+
+it('an owner that was taken away moves the runs that have it, and withdraws what is asked about it', async () => {
+  const owner = 'plugin:kit';
+  fixture.world.servers = [server('kit', ['go'], { owner })];
+  fixture.world.plugins = [
+    { id: 'kit', version: '1.0.0', digest: '0'.repeat(64), state: 'enabled', servers: ['kit'], skills: [], agents: [] },
+  ];
+  fixture.world.changed();
+  const agent = await fixture.agent();
+  await fixture.send(agent);
+  const attempt = await fixture.begin(agent.id);
+  const { runId, originRunId } = attempt.ref;
+  await fixture.step(attempt, 0, [call('c0', 'mcp__kit__go')]);
+  await fixture.bus.call(sessionService.requestInteractions, {
+    runId,
+    step: 0,
+    requests: [ask(originRunId, 'c0', { tool: 'mcp__kit__go' })],
+  });
+  await fixture.finish(attempt, 'waiting');
+  const before = await fixture.bus.call(sessionService.getAuthority, { runId });
+  expect(before.revokedOwners).toEqual([]);
+
+  const fence = Date.now();
+  await fixture.write(`$KV.ambit_epochs.${epochKey.fence('plugin-registry', owner)}`, fence);
+  fixture.world.servers = [];
+  fixture.world.plugins = [];
+  fixture.world.changed();
+  expect(await fixture.bus.call(sessionService.revokeOwner, { owner, service: 'plugin-registry', fence })).toEqual({ runs: 1 });
+  expect((await fixture.fact(journalSubject.runState(runId)))?.seq).toBeGreaterThan(before.stateSequence);
+  expect((await fixture.bus.call(sessionService.getAuthority, { runId })).revokedOwners).toEqual([owner]);
+  const resumed = await fixture.begin(agent.id);
+  expect(resumed.ref.fingerprint).not.toBe(attempt.ref.fingerprint);
+  expect(resumed.start.messages.at(-1)).toMatchObject({ results: [{ callId: 'c0', fault: { code: 'TOOL_GONE' } }] });
+});
+
+it('explains the first reason why a tool is absent', async () => {
+  const agent = await fixture.agent({ policy: { servers: [], skills: [] } });
+  fixture.world.servers = [server('files', ['list'])];
+  fixture.world.changed();
+  const absent = (name: string) => fixture.bus.call(sessionService.explain, { agentId: agent.id, kind: 'tool', name });
+  expect(await absent('mcp__files__list')).toMatchObject({ visible: false, summary: expect.stringContaining('SERVER_NOT_ALLOWED') });
+  expect(await absent('nothing_like_it')).toMatchObject({ visible: false, summary: expect.stringContaining('NOT_REGISTERED') });
+  const { sessionId } = await fixture.send(agent);
+  const inSession = await fixture.bus.call(sessionService.explain, { sessionId, kind: 'tool', name: 'question' });
+  expect(inSession).toMatchObject({ visible: true, fingerprint: expect.stringMatching(/^[0-9a-f]{64}$/) });
+  expect(inSession.chain.map(({ step }) => step)).toEqual(expect.arrayContaining(['snapshot', 'fence']));
+});
+
+it('a refresh gives the run another fingerprint, and the next attempt begins with the job’s', async () => {
+  const agent = await fixture.agent();
+  await fixture.send(agent);
+  const { job } = await fixture.take(agent.id);
+  const attempt = await fixture.attempt(agent.id, job);
+  fixture.world.tools.push(registration('update_plan'));
+  fixture.world.changed();
+  const { fingerprint } = await fixture.bus.call(
+    sessionService.refreshRun,
+    { ...attempt.ref, token: attempt.token },
+    { keys: { agentId: agent.id } },
+  );
+  expect(fingerprint).not.toBe(job.fingerprint);
+  expect(await fixture.bus.call(sessionService.getAuthority, { runId: job.runId })).toMatchObject({ fingerprint });
+  await fixture.attempt(agent.id, job);
+  expect(await fixture.bus.call(sessionService.getAuthority, { runId: job.runId })).toMatchObject({ fingerprint: job.fingerprint });
+});
+
+it('a tape can be listed, searched and read around', async () => {
+  const agent = await fixture.agent();
+  const { sessionId } = await fixture.send(agent, 'The invoice 4711 is overdue; nul \u0000 and half \ud83d of a pair survive');
+  const { items } = await fixture.bus.call(sessionService.listTape, { sessionId });
+  expect(items).toMatchObject([{ id: 1, kind: 'message', role: 'user' }]);
+  const found = await fixture.bus.call(sessionService.searchTape, { sessionId, query: 'overdue "invoice 4711" -unpaid' });
+  expect(found.entries).toMatchObject([{ id: 1, kind: 'message', excerpt: expect.stringContaining('invoice') }]);
+  expect((await fixture.bus.call(sessionService.searchTape, { sessionId, query: "' OR 1=1 --" })).entries).toEqual([]);
+  const around = await fixture.bus.call(sessionService.tapeContext, { sessionId, entryIds: [1], entryBytes: 10 });
+  expect(around.entries).toMatchObject([{ id: 1, text: 'The invoic', truncated: true }]);
+});
+
+it('agents: ties, aliases, versions, deletion', async () => {
+  const sceneId = crypto.randomUUID();
+  const match = [{ adapter: 'chat', sceneId }];
+  const agent = await fixture.agent({ match });
+  const conflicting = fixture.agent({ match: [{ sceneId, contentContains: 'refund' }] });
+  expect(await codeOf(conflicting)).toBe('AGENT_AMBIGUOUS');
+  expect(await codeOf(fixture.agent({ policy: { aliases: { exec: 'mcp__files__list' } } }))).toBe('ALIAS_TAKEN');
+  expect(await codeOf(fixture.bus.call(sessionService.putAgent, { ...agent, model: 'other', ifVersion: 7 }))).toBe('VERSION_CONFLICT');
+  expect(await fixture.bus.call(sessionService.putAgent, { ...agent })).toEqual(agent);
+  const inbound = { adapter: 'chat', endpoint: '', scene: 'group' as const, sceneId, content: 'hi', media: [] };
+  expect(await fixture.bus.call(sessionService.matchAgent, inbound)).toEqual({ agentId: agent.id, version: 1 });
+  expect(await codeOf(fixture.bus.call(sessionService.matchAgent, { ...inbound, sceneId: 'elsewhere' }))).toBe('NO_AGENT');
+  const { sessionId } = await fixture.send(agent);
+  expect(await codeOf(fixture.bus.call(sessionService.deleteAgent, { id: agent.id }))).toBe('AGENT_IN_USE');
+  expect(await fixture.bus.call(sessionService.deleteSession, { id: sessionId })).toEqual({ deleted: true });
+  expect(await fixture.bus.call(sessionService.deleteAgent, { id: agent.id })).toEqual({ deleted: true });
+  const created = { principal: bob, agentId: (await fixture.agent()).id, skills: ['no-such-skill'] };
+  expect(await codeOf(fixture.bus.call(sessionService.createSession, created))).toBe('SKILL_UNKNOWN');
+});
+
+it('explains how a tool got in, and what a source that is away leaves out', async () => {
+  const agent = await fixture.agent();
+  fixture.world.servers = [server('files', ['list'])];
+  fixture.world.changed();
+  await fixture.world.loseSkills();
+  const explained = await fixture.bus.call(sessionService.explain, { agentId: agent.id, kind: 'tool', name: 'mcp__files__list' });
+  expect(explained).toMatchObject({ visible: true, fingerprint: null });
+  const steps = ['agent', 'source skills', 'owner', 'slot', 'reserved', 'composition', 'exposure', 'pin', 'health', 'permission'];
+  expect(explained.chain.map(({ step }) => step)).toEqual(expect.arrayContaining(steps));
+  const received = await fixture.send(agent);
+  const { text } = await fixture.bus.call(sessionService.readSnapshot, { fingerprint: (await fixture.take(agent.id)).job.fingerprint });
+  expect(received.runId).not.toBeNull();
+  expect(JSON.parse(text)).toMatchObject({ skills: [], tools: [{ name: 'mcp__files__list' }, { name: 'question' }] });
+});

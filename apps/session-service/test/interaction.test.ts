@@ -1,0 +1,138 @@
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { operationId, resumeRunId } from '@ambit/capability';
+import { sessionService, toolGateway, type Interaction } from '@ambit/contracts';
+import { collect } from '@ambit/testing';
+import { alice, ask, bob, call, codeOf, Fixture, type Attempt } from './fixture.js';
+
+let fixture: Fixture;
+beforeAll(async () => {
+  fixture = await Fixture.start(2);
+}, 120_000);
+afterAll(() => fixture.stop());
+
+type Asking = Parameters<typeof ask>[2];
+
+/** A run whose first step asks once for each of these. */
+async function asking(...asked: readonly Asking[]): Promise<{ attempt: Attempt; ids: string[] }> {
+  const agent = await fixture.agent();
+  await fixture.send(agent);
+  const attempt = await fixture.begin(agent.id);
+  const { runId, originRunId } = attempt.ref;
+  await fixture.step(
+    attempt,
+    0,
+    asked.map((_one, index) => call(`c${index}`)),
+  );
+  const requests = asked.map((more, order) => ask(originRunId, `c${order}`, { order, ...more }));
+  const { interactions } = await fixture.bus.call(sessionService.requestInteractions, { runId, step: 0, requests: requests.toReversed() });
+  const repeated = await fixture.bus.call(sessionService.requestInteractions, { runId, step: 0, requests });
+  expect(new Set(repeated.interactions.map(({ interactionId }) => interactionId))).toEqual(
+    new Set(interactions.map(({ interactionId }) => interactionId)),
+  );
+  return { attempt, ids: interactions.map(({ interactionId }) => interactionId) };
+}
+
+const decide = (
+  id: string,
+  decision: 'allow' | 'deny' | 'answer',
+  more: { by?: typeof bob; groups?: string[]; answer?: { selected?: string[]; text?: string } } = {},
+) => fixture.bus.call(sessionService.decideInteraction, { id, decision, by: bob, ...more });
+const settle = (id: string, { ref }: Attempt, callId: string) =>
+  fixture.bus.call(sessionService.settleInteraction, {
+    interactionId: id,
+    operationId: operationId(ref.originRunId, 0, callId),
+    result: { callId, status: 'completed', content: [{ type: 'text', text: `did ${callId}` }] },
+  });
+
+const question: Interaction['question'] = {
+  header: '',
+  question: 'Which one?',
+  options: [
+    { label: 'left', description: '' },
+    { label: 'right', description: '' },
+  ],
+  multiple: false,
+  custom: false,
+};
+
+it('three decisions are answered in order, and one run goes on after the last', async () => {
+  const changes = await collect(fixture.nats.connection, sessionService.runChanged);
+  const { attempt, ids } = await asking({}, { kind: 'question', question }, {});
+  const [first = '', second = '', third = ''] = ids;
+  const { runId, sessionId, originRunId } = attempt.ref;
+  expect(await fixture.finish(attempt, 'waiting')).toEqual({ status: 'suspended', resumeRunId: null });
+  expect(await codeOf(decide(second, 'answer', { answer: { selected: ['left'] } }))).toBe('INTERACTION_ORDER');
+  expect((await fixture.bus.call(sessionService.getInteraction, { id: second })).blockedBy).toBe(first);
+
+  expect(await decide(first, 'allow')).toMatchObject({ status: 'allowed', decidedBy: bob });
+  expect(await codeOf(decide(second, 'allow'))).toBe('INTERACTION_KIND');
+  expect(await codeOf(decide(second, 'answer'))).toBe('ANSWER_EMPTY');
+  expect(await codeOf(decide(second, 'answer', { answer: { selected: ['up'] } }))).toBe('INVALID_INPUT');
+  expect(await decide(second, 'answer', { answer: { selected: ['right'] } })).toMatchObject({ status: 'answered' });
+  expect(await decide(third, 'deny')).toMatchObject({ status: 'denied' });
+  expect(changes.all.filter(({ payload }) => payload.resumes === runId)).toHaveLength(0);
+
+  const settled = await Promise.all([settle(first, attempt, 'c0'), settle(first, attempt, 'c0')]);
+  expect(settled.map((one) => one.resumeRunId)).toEqual([resumeRunId(runId), resumeRunId(runId)]);
+  const { items } = await fixture.bus.call(sessionService.listRuns, { sessionId });
+  expect(items.filter(({ resumes }) => resumes === runId)).toHaveLength(1);
+
+  const resumed = await fixture.begin(attempt.agentId);
+  expect(resumed.ref).toMatchObject({ runId: resumeRunId(runId), originRunId });
+  expect(resumed.start).toMatchObject({ step: 1, openCalls: [] });
+  expect(resumed.start.messages.at(-1)).toMatchObject({
+    results: [
+      { callId: 'c0', status: 'completed' },
+      { callId: 'c1', content: [{ text: 'right' }] },
+      { callId: 'c2', status: 'refused', fault: { code: 'DENIED' } },
+    ],
+  });
+});
+
+it('of two people who decide at once, one has an effect', async () => {
+  const { attempt, ids } = await asking({});
+  const settledEvents = await collect(fixture.nats.connection, sessionService.interactionSettled);
+  await fixture.finish(attempt, 'waiting');
+  const codes = await Promise.all([codeOf(decide(ids[0] ?? '', 'deny')), codeOf(decide(ids[0] ?? '', 'allow', { by: alice }))]);
+  expect(codes.sort()).toEqual(['NO_INTERACTION', 'none']);
+  await settledEvents.next(({ payload }) => payload.interactionId === ids[0]);
+  expect(settledEvents.all.filter(({ payload }) => payload.interactionId === ids[0])).toHaveLength(1);
+});
+
+it('decisions that were taken before the run waits resume it when it does', async () => {
+  const { attempt, ids } = await asking({});
+  await decide(ids[0] ?? '', 'deny');
+  expect(await fixture.finish(attempt, 'waiting')).toEqual({ status: 'suspended', resumeRunId: resumeRunId(attempt.ref.runId) });
+});
+
+it('only who the rule names may decide, and never the requester where it says so', async () => {
+  const { ids } = await asking({ approvers: ['group:leads'], notRequester: true });
+  const id = ids[0] ?? '';
+  expect(await codeOf(decide(id, 'allow'))).toBe('APPROVER_NOT_ENTITLED');
+  expect(await codeOf(decide(id, 'allow', { by: alice, groups: ['leads'] }))).toBe('APPROVER_NOT_ENTITLED');
+  expect(await codeOf(decide(id, 'allow', { groups: ['group:leads'] }))).toBe('none');
+});
+
+it('an unanswered decision expires, and the run goes on with that', async () => {
+  const { attempt, ids } = await asking({ expiresMs: 1_000 });
+  const settled = await collect(fixture.nats.connection, sessionService.interactionSettled);
+  await fixture.finish(attempt, 'waiting');
+  expect((await settled.next(({ payload }) => payload.interactionId === ids[0])).payload.status).toBe('expired');
+  const resumed = await fixture.begin(attempt.agentId);
+  expect(resumed.start.messages.at(-1)).toMatchObject({ results: [{ fault: { code: 'APPROVAL_EXPIRED' } }] });
+  expect(await codeOf(decide(ids[0] ?? '', 'allow'))).toBe('NO_INTERACTION');
+});
+
+it('an approved call goes to the gateways with what was asked', async () => {
+  const { attempt, ids } = await asking({});
+  await fixture.finish(attempt, 'waiting');
+  await decide(ids[0] ?? '', 'allow');
+  const job = toolGateway.executeDeferred.payload.parse(await fixture.deferred(attempt.ref.sessionId));
+  expect(job).toMatchObject({
+    runId: attempt.ref.runId,
+    fingerprint: attempt.ref.fingerprint,
+    call: call('c0'),
+    policyVersion: 1,
+    decidedBy: bob,
+  });
+});
