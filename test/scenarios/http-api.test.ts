@@ -1,0 +1,224 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { connect, credsAuthenticator } from '@nats-io/transport-node';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { http, tokenFor } from '../system/http.js';
+import { startSystem, type System } from '../system/system.js';
+import { verifies } from '../verifies.js';
+
+let system: System;
+beforeAll(async () => {
+  system = await startSystem();
+}, 180_000);
+afterAll(() => system?.stop(), 60_000);
+
+const AGENT = { policy: { servers: 'all' } };
+const message = (agentId: string, principal: string) => ({ principal: { id: principal, kind: 'person' }, agentId, content: 'Hello' });
+const key = () => ({ 'idempotency-key': randomUUID() });
+
+describe('who may do what', () => {
+  it('asks for a token, and tells nothing of a wrong one', async () => {
+    const without = await http(system, 'GET /v1/agent', { headers: { authorization: '' } });
+    const wrong = await http(system, 'GET /v1/agent', { token: 'x'.repeat(43) });
+    expect([without.status, wrong.status]).toEqual([401, 401]);
+    expect(without.headers.get('content-type')).toContain('application/problem+json');
+    expect(wrong.body).toMatchObject({ type: 'urn:ambit:fault:UNAUTHENTICATED', status: 401, code: 'UNAUTHENTICATED', retry: 'never' });
+  });
+
+  it('a viewer reads and changes nothing; an auditor reads audit; both are told what they lack', async () => {
+    await http(system, 'PUT /v1/agent/roles', { body: AGENT });
+    const viewer = await tokenFor(system, { principal: 'user:viewer', role: 'viewer' });
+    const auditor = await tokenFor(system, { principal: 'user:auditor', role: 'auditor' });
+    expect((await http(system, 'GET /v1/agent/roles', { token: viewer })).status).toBe(200);
+    expect((await http(system, 'PUT /v1/agent/roles', { token: viewer, body: AGENT })).body).toMatchObject({
+      status: 403,
+      code: 'FORBIDDEN',
+      detail: expect.stringContaining('administer'),
+    });
+    expect((await http(system, 'GET /v1/audit', { token: viewer })).status).toBe(403);
+    expect((await http(system, 'GET /v1/audit', { token: auditor })).status).toBe(200);
+    expect((await http(system, 'DELETE /v1/agent/roles', { token: auditor })).status).toBe(403);
+  });
+
+  it('a grant for one agent reaches that agent alone', async () => {
+    await http(system, 'PUT /v1/agent/mine', { body: AGENT });
+    await http(system, 'PUT /v1/agent/theirs', { body: AGENT });
+    const token = await tokenFor(system, { principal: 'user:narrow', role: 'viewer', grant: { agents: ['mine'] } });
+    expect((await http(system, 'GET /v1/agent/mine', { token })).status).toBe(200);
+    expect((await http(system, 'GET /v1/agent/theirs', { token })).status).toBe(403);
+    expect((await http(system, 'GET /v1/agent', { token })).status).toBe(403);
+  });
+
+  it('an application sends for whom it may and sees only what is theirs', async () => {
+    await http(system, 'PUT /v1/agent/desk', { body: AGENT });
+    const token = await tokenFor(system, { principal: 'app:desk', role: 'client', grant: { agents: ['desk'], onBehalfOf: ['user:a*'] } });
+    const sent = await http(system, 'POST /v1/message', { token, headers: key(), body: message('desk', 'user:anna') });
+    expect(sent.status).toBe(202);
+    expect((await http(system, `GET /v1/session/${sent.body['sessionId']}`, { token })).status).toBe(200);
+    expect((await http(system, 'POST /v1/message', { token, headers: key(), body: message('desk', 'user:ben') })).status).toBe(403);
+    expect((await http(system, 'POST /v1/message', { token, headers: key(), body: message('mine', 'user:anna') })).status).toBe(403);
+    const other = await http(system, 'POST /v1/message', { headers: key(), body: message('desk', 'user:ben') });
+    expect((await http(system, `GET /v1/session/${other.body['sessionId']}`, { token })).status).toBe(403);
+    expect((await http(system, `GET /v1/run/${other.body['runId']}`, { token })).status).toBe(403);
+  });
+
+  it('a revoked token is refused from the next request on', async () => {
+    const { body } = await http(system, 'POST /v1/token', { body: { name: 'short', principal: 'user:admin' } });
+    expect((await http(system, 'GET /v1/whoami', { token: body['token'] })).body['principal'].id).toBe('user:admin');
+    await http(system, `DELETE /v1/token/${body['id']}`);
+    expect((await http(system, 'GET /v1/whoami', { token: body['token'] })).status).toBe(401);
+    expect((await http(system, 'GET /v1/token')).text).not.toContain(body['token']);
+  });
+});
+
+describe('requests', () => {
+  it('says where a body is wrong, refuses what is too large, and names what it does not know', async () => {
+    const wrong = await http(system, 'PUT /v1/agent/wrong', { body: { policy: { servers: '' }, kind: 'robot' } });
+    expect(wrong.body).toMatchObject({ status: 400, code: 'INVALID_INPUT' });
+    expect(wrong.body['detail']).toContain('kind');
+    const blank = await http(system, 'PUT /v1/agent/wrong', { body: { policy: { servers: null } } });
+    expect(blank.body['detail']).toContain('all, none or a list');
+    expect((await http(system, 'PUT /v1/agent/wrong', { body: '{' })).body).toMatchObject({ code: 'INVALID_INPUT' });
+    expect((await http(system, 'PUT /v1/agent/wrong', { body: `"${'x'.repeat(2 * 1024 * 1024)}"` })).body).toMatchObject({
+      status: 413,
+      code: 'TOO_LARGE',
+      data: { limitBytes: 1_048_576 },
+    });
+    expect((await http(system, 'GET /v1/nothing')).body).toMatchObject({ status: 404, code: 'ROUTE_UNKNOWN' });
+    expect((await http(system, 'DELETE /v1/whoami')).body).toMatchObject({ status: 405, code: 'METHOD_NOT_ALLOWED' });
+  });
+
+  it('changes only the version that the caller saw', async () => {
+    const created = await http(system, 'PUT /v1/agent/etag', { body: AGENT });
+    const etag = created.headers.get('etag') ?? '';
+    expect((await http(system, 'PUT /v1/agent/etag', { headers: { 'if-match': etag }, body: { ...AGENT, model: 'one' } })).status).toBe(
+      200,
+    );
+    expect(
+      (await http(system, 'PUT /v1/agent/etag', { headers: { 'if-match': etag }, body: { ...AGENT, model: 'two' } })).body,
+    ).toMatchObject({ status: 409, code: 'VERSION_CONFLICT' });
+  });
+
+  it('takes the same message once, and wants a key for that', async () => {
+    const body = message('desk', 'user:once');
+    const headers = key();
+    const [first, second] = [
+      await http(system, 'POST /v1/message', { headers, body }),
+      await http(system, 'POST /v1/message', { headers, body }),
+    ];
+    expect(second.body['runId']).toBe(first.body['runId']);
+    expect((await http(system, 'POST /v1/message', { body })).body).toMatchObject({
+      code: 'INVALID_INPUT',
+      detail: expect.stringContaining('Idempotency-Key'),
+    });
+  });
+
+  it('describes itself: every route of the document answers', async () => {
+    const { body } = await http(system, 'GET /v1/openapi.json');
+    expect(body['openapi']).toBe('3.1.0');
+    for (const [path, operations] of Object.entries<Record<string, unknown>>(body['paths'])) {
+      for (const method of Object.keys(operations)) {
+        const at = path.replace(/\{[^}]+\}/g, 'none');
+        const { body: answer } = await http(system, `${method.toUpperCase() as 'GET'} ${at}`, { token: 'x'.repeat(43) });
+        expect({ at, method, code: answer['code'] }).toEqual({ at, method, code: 'UNAUTHENTICATED' });
+      }
+    }
+  });
+});
+
+describe('applying a desired state', () => {
+  const desired = (over: object = {}) => ({
+    apiVersion: 'ambit/v1',
+    set: 'team',
+    servers: { echo: { transport: { type: 'inmemory', name: 'echo' } } },
+    agents: { applied: AGENT },
+    access: [{ who: 'user:applied', role: 'viewer' }],
+    ...over,
+  });
+  const plan = (state: object, prune = false) => http(system, 'POST /v1/plan', { body: { desired: state, prune } });
+  const apply = async (state: object, prune = false) =>
+    http(system, 'POST /v1/apply', { body: { desired: state, prune, digest: (await plan(state, prune)).body['digest'] } });
+  const actions = (body: Readonly<Record<string, any>>) =>
+    Object.fromEntries(body['changes'].map((change: { name: string; action: string }) => [change.name, change.action])); // eslint-disable-line @typescript-eslint/no-explicit-any -- an answer
+
+  it('changes what differs, and nothing the second time', async () => {
+    expect(actions((await plan(desired())).body)).toMatchObject({ echo: 'create', applied: 'create', 'user:applied viewer': 'create' });
+    expect((await apply(desired())).status).toBe(200);
+    expect(Object.values(actions((await plan(desired())).body)).filter((action) => action !== 'unchanged')).toEqual([]);
+    expect((await http(system, 'GET /v1/agent/applied')).body).toMatchObject({ set: 'team' });
+  });
+
+  it('refuses a plan that the world has overtaken, and does nothing of it', async () => {
+    const next = desired({ agents: { applied: { ...AGENT, model: 'new' } } });
+    const { body } = await plan(next);
+    await http(system, 'PUT /v1/agent/applied', { body: { ...AGENT, set: 'team', model: 'meanwhile' } });
+    const refused = await http(system, 'POST /v1/apply', { body: { desired: next, prune: false, digest: body['digest'] } });
+    expect(refused.body).toMatchObject({ status: 409, code: 'PLAN_STALE' });
+    expect((await http(system, 'GET /v1/agent/applied')).body['model']).toBe('meanwhile');
+  });
+
+  it('prunes its own set only, and leaves alone what a person made', async () => {
+    await http(system, 'PUT /v1/agent/by-hand', { body: AGENT });
+    const shrunk = desired({ servers: {}, agents: { 'by-hand': { ...AGENT, model: 'taken over' } }, access: [] });
+    const planned = actions((await plan(shrunk, true)).body);
+    expect(planned).toMatchObject({ echo: 'delete', applied: 'delete', 'by-hand': 'keep', 'user:applied viewer': 'delete' });
+    expect((await apply(shrunk, true)).status).toBe(200);
+    expect((await http(system, 'GET /v1/agent/by-hand')).body['model']).toBe('');
+    expect((await http(system, 'GET /v1/agent/applied')).status).toBe(404);
+  });
+});
+
+describe('worker credentials', () => {
+  verifies('R-NATS-1#2', 'a worker issued over HTTP reaches its own agent alone, and is cut off when it is revoked', async () => {
+    await http(system, 'PUT /v1/agent/walled', { body: AGENT });
+    const { body } = await http(system, 'POST /v1/worker', { body: { name: 'one', agentId: 'walled' } });
+    expect((await http(system, 'POST /v1/worker', { body: { name: 'one', agentId: 'walled' } })).body).toMatchObject({
+      code: 'WORKER_EXISTS',
+    });
+    const open = () =>
+      connect({
+        servers: system.natsUrl,
+        authenticator: credsAuthenticator(Buffer.from(body['credentials'])),
+        inboxPrefix: '_INBOX.walled.one',
+        reconnect: false,
+      });
+    const worker = await open();
+    const ref = { runId: randomUUID(), originRunId: randomUUID(), sessionId: randomUUID(), fingerprint: 'a'.repeat(64) };
+    const own = await worker.request('ambit.rpc.session-service.v1.run.start.walled', JSON.stringify(ref), { timeout: 5_000 });
+    expect(own.json()).toMatchObject({ code: 'TOOL_NOT_IN_SNAPSHOT' });
+    const closed = worker.closed();
+    expect((await http(system, `DELETE /v1/worker/${body['id']}`)).body).toEqual({ revoked: true });
+    await closed;
+    await expect(open()).rejects.toThrow(/authorization/i);
+    expect((await http(system, 'GET /v1/worker?agentId=walled')).text).not.toContain('SEED');
+  });
+});
+
+describe('what is recorded', () => {
+  it('keeps a chain for every owner, exports it, and walks it', async () => {
+    const { body } = await http(system, 'GET /v1/audit/verify');
+    expect(body).toMatchObject({ intact: true });
+    const exported = await http(system, 'GET /v1/audit?owner=admin-api', { headers: { accept: 'application/x-ndjson' } });
+    const records = exported.text
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(records[0]).toMatchObject({ owner: 'admin-api', sequence: 1, action: 'token.created' });
+    expect(exported.text).not.toContain(system.token);
+  });
+
+  it('a token is kept as its hash', async () => {
+    const hash = createHash('sha256').update(system.token).digest('hex');
+    expect(system.process('admin-api').log()).not.toContain(system.token);
+    expect(hash).toHaveLength(64);
+  });
+});
+
+it('the published document is the one that is served', async () => {
+  const { resolve } = createRequire(import.meta.url);
+  const path = resolve('../../docs/generated/openapi.json');
+  expect((await http(system, 'GET /v1/openapi.json')).body['paths']).toEqual(
+    (JSON.parse(await readFile(path, 'utf8')) as { paths: unknown }).paths,
+  );
+});
