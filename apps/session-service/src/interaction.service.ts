@@ -26,7 +26,7 @@ type Decide = Parsed<typeof sessionService.decideInteraction>;
 
 /** Decisions that may be pending in one session. */
 const PENDING_MAX = 64;
-export const EXPIRED = { code: 'APPROVAL_EXPIRED', message: 'Nobody decided in time' } as const;
+const EXPIRED = { code: 'APPROVAL_EXPIRED', message: 'Nobody decided in time' } as const;
 
 /** What people have to decide: asked in call order, answered one after the other, and gone on with after the last. */
 @Injectable()

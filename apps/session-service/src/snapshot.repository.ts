@@ -31,11 +31,6 @@ export const snapshots = {
     );
   },
 
-  /** A piece of the text, by characters as JavaScript counts them; the whole is never sent twice. */
-  async exists(db: Reader, fingerprint: string): Promise<boolean> {
-    return (await db.snapshot.findUnique({ where: { fingerprint }, select: { fingerprint: true } })) !== null;
-  },
-
   /** True where it is new. */
   async store(db: Reader, snapshot: SnapshotRow, now: Date): Promise<boolean> {
     const data = { ...snapshot, format: SNAPSHOT_FORMAT, bytes: Buffer.byteLength(snapshot.text), createdAt: now };

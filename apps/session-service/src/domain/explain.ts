@@ -45,7 +45,7 @@ export function explainCapability(question: Question): Explanation {
     ...sessionLinks(question),
   ];
   const failed = chain.find(({ verdict }) => verdict === 'fail');
-  const isGiven = session?.given == null ? found?.included === true : includes(session.given.record, question);
+  const isGiven = session === null || session.given === null ? found?.included === true : includes(session.given.record, question);
   return {
     kind,
     name,
@@ -158,7 +158,7 @@ function includes(record: SnapshotRecord, { kind, name }: Question): boolean {
 
 function sessionLinks(question: Question): Link[] {
   const { session, name, kind } = question;
-  if (session?.given == null) return [];
+  if (session === null || session.given === null) return [];
   const { fingerprint, record } = session.given;
   const isIn = includes(record, question);
   const links = [

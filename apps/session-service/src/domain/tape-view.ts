@@ -1,5 +1,8 @@
-import type { CallResult, ContentBlock, IntendedCall, TapeMessage } from '@ambit/contracts';
+import { CallResult, ContentBlock, IntendedCall, type TapeMessage } from '@ambit/contracts';
+import { z } from 'zod';
 import { utf8Length, type StoredEntry, type Window } from './tape.js';
+
+const Said = z.object({ content: z.array(ContentBlock), raw: z.unknown().optional() });
 
 /** What belongs together for a model: a message and, right behind it, the results of its calls. */
 interface Group {
@@ -48,9 +51,9 @@ function groupsOf(entries: readonly StoredEntry[]): Group[] {
       groups.push(group);
       if (entry.role === 'assistant') byStep.set(key, group);
     } else if (entry.kind === 'tool_call') {
-      byStep.get(key)?.calls.push(entry.content as IntendedCall);
+      byStep.get(key)?.calls.push(IntendedCall.parse(entry.content));
     } else if (entry.kind === 'tool_result' && entry.callId !== null) {
-      byStep.get(key)?.results.set(entry.callId, entry.content as CallResult);
+      byStep.get(key)?.results.set(entry.callId, CallResult.parse(entry.content));
     }
   }
   return groups;
@@ -58,7 +61,7 @@ function groupsOf(entries: readonly StoredEntry[]): Group[] {
 
 function messagesOf(group: Group, { openStep }: ViewOptions): TapeMessage[] {
   const { entry } = group;
-  const content = entry.content as { readonly content: ContentBlock[]; readonly raw?: unknown };
+  const content = Said.parse(entry.content);
   const message: TapeMessage = {
     role: entry.role === 'assistant' || entry.role === 'system' ? entry.role : 'user',
     content: content.content,

@@ -75,7 +75,11 @@ export interface Said {
 /** What a model said in one step: its message, then its calls in order. */
 export function stepEntries(said: Said, run: OfRun): NewEntry[] {
   const { step, content, calls, raw, stop, usage } = said;
-  const extra = { ...(raw === undefined ? {} : { raw }), ...(stop == null ? {} : { stop }), ...(usage == null ? {} : { usage }) };
+  const extra = {
+    ...(raw === undefined ? {} : { raw }),
+    ...(stop === null || stop === undefined ? {} : { stop }),
+    ...(usage === null || usage === undefined ? {} : { usage }),
+  };
   const message: NewEntry = {
     ...run,
     kind: 'message',
