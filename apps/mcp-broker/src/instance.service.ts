@@ -37,6 +37,7 @@ const CLOSED_WITHIN_MS = 10_000;
 export class InstanceService implements BeforeApplicationShutdown {
   private readonly brokerId = randomUUID();
   private readonly held = new Map<string, { readonly instance: HeldInstance; readonly row: ServerRow }>();
+  private readonly startingHere = new Map<string, { readonly row: ServerRow; readonly abort: AbortController }>();
   private readonly serving = new Map<string, Promise<number>>();
   private readonly connecting = new Map<string, number>();
   /** What is still being written down; a shutdown waits for it. */
@@ -110,7 +111,9 @@ export class InstanceService implements BeforeApplicationShutdown {
 
   /** Some replica or the service itself says that instances have to end; ours do. */
   async closeHere({ serverId, keepGeneration, reason }: Payload<typeof mcpBroker.closeInstance>): Promise<void> {
-    const ending = [...this.held.values()].filter(({ row }) => row.id === serverId && row.configGeneration !== keepGeneration);
+    const isMeant = ({ row }: { readonly row: ServerRow }): boolean => row.id === serverId && row.configGeneration !== keepGeneration;
+    for (const start of [...this.startingHere.values()].filter(isMeant)) start.abort.abort(new Error(reason));
+    const ending = [...this.held.values()].filter(isMeant);
     await Promise.all(ending.map(({ instance }) => instance.stop(reason)));
   }
 
@@ -232,6 +235,8 @@ export class InstanceService implements BeforeApplicationShutdown {
     if (spec.transport.type === 'stdio') throw new TypeError('stdio servers run under the runner');
     const runsAs = spec.transport.type === 'inmemory' ? 'this process' : 'a remote server';
     const saving: Promise<void>[] = [];
+    const abort = new AbortController();
+    this.startingHere.set(instanceId, { row, abort });
     const instance = await HeldInstance.start({
       instanceId,
       pin: { serverId: row.id, configGeneration: row.configGeneration, bindingHash: row.bindingHash },
@@ -243,11 +248,12 @@ export class InstanceService implements BeforeApplicationShutdown {
       bus: this.bus,
       responder: this.responder,
       leases: this.leases,
+      signal: abort.signal,
       onCatalogue: (catalogue) => saving.push(this.background(this.save(row, catalogue))),
       onStale: (reason) => void this.background(this.stale(row, reason)),
       onEnded: () => void this.background(this.endedHere(row, instanceId)),
       onError: (error) => this.log.debug({ slug: row.slug, reason: sentenceOf(error) }, 'an MCP server misbehaved'),
-    });
+    }).finally(() => this.startingHere.delete(instanceId));
     if (!(instance instanceof HeldInstance)) return this.findOrStart(row, instanceId);
     this.held.set(instanceId, { instance, row });
     await Promise.all(saving);

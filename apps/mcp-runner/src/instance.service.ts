@@ -21,11 +21,11 @@ interface Running {
   readonly answer: () => StartAnswer;
 }
 
-/** A start under way; `closed` is the reason for which it may not live once it is there. */
+/** A start under way, and what ends it. */
 interface Starting {
   readonly done: Promise<StartAnswer>;
   readonly server: ResolvedServer;
-  closed: string | undefined;
+  readonly abort: AbortController;
 }
 
 const PAGE_BYTES = 256 * 1024;
@@ -61,13 +61,14 @@ export class InstanceService implements BeforeApplicationShutdown {
     if (running?.held.lease.isHeld === true) return Promise.resolve(running.answer());
     const known = this.starting.get(instanceId);
     if (known !== undefined) return known.done;
+    const abort = new AbortController();
     const done = this.queue
       .run(
-        () => this.startNow(input),
+        () => this.startNow(input, abort.signal),
         () => unavailable('Too many servers wait for their start; try again later'),
       )
       .finally(() => this.starting.delete(instanceId));
-    this.starting.set(instanceId, { done, server: input.server, closed: undefined });
+    this.starting.set(instanceId, { done, server: input.server, abort });
     return done;
   }
 
@@ -78,7 +79,7 @@ export class InstanceService implements BeforeApplicationShutdown {
   /** Ends the instances of a server, but for those of the generation that is to stay. */
   async closeServer({ serverId, keepGeneration, reason }: Payload<typeof mcpBroker.closeInstance>): Promise<void> {
     const isMeant = (server: ResolvedServer): boolean => server.serverId === serverId && server.configGeneration !== keepGeneration;
-    for (const start of this.starting.values()) if (isMeant(start.server)) start.closed = reason;
+    for (const start of this.starting.values()) if (isMeant(start.server)) start.abort.abort(new Error(reason));
     const ending = [...this.running.values()].filter(({ server }) => isMeant(server));
     await Promise.all(ending.map(({ held }) => held.stop(reason)));
   }
@@ -87,8 +88,9 @@ export class InstanceService implements BeforeApplicationShutdown {
     await Promise.all([...this.running.values()].map(({ held }) => held.stop('The runner is shutting down')));
   }
 
-  private async startNow({ instanceId, server }: StartInput): Promise<StartAnswer> {
+  private async startNow({ instanceId, server }: StartInput, signal: AbortSignal): Promise<StartAnswer> {
     try {
+      signal.throwIfAborted();
       const folder = server.package === null ? undefined : await this.packages.folderOf(server.package.pluginId, server.package.digest);
       const { spec, user } = await childSpecOf(server, this.config, folder);
       let child: GuardedChild | undefined;
@@ -105,11 +107,15 @@ export class InstanceService implements BeforeApplicationShutdown {
         bus: this.bus,
         responder: this.responder,
         leases: this.leases,
+        signal,
         alsoAnswer: (instance) => this.answersOf(instanceId, instance),
         onRenewed: () => child?.beat(),
         ...legacyVerdict(server.era),
         explain: () => withoutValues(child?.reason, secrets),
-        onCatalogue: (catalogue) => this.tell(server, { instanceId, kind: 'tools', catalogHash: catalogue.hash, reason: null }),
+        onCatalogue: (catalogue) => {
+          // The first list is in the answer to the start.
+          if (this.running.has(instanceId)) this.tell(server, { instanceId, kind: 'tools', catalogHash: catalogue.hash, reason: null });
+        },
         onStale: (reason) =>
           this.tell(server, {
             instanceId,
@@ -122,11 +128,6 @@ export class InstanceService implements BeforeApplicationShutdown {
           this.log.debug({ slug: server.slug, reason: withoutValues(sentenceOf(error), secrets) }, 'an MCP server misbehaved'),
       });
       if (!(held instanceof HeldInstance)) return await this.other(instanceId, server.startTimeoutMs);
-      const closed = this.starting.get(instanceId)?.closed;
-      if (closed !== undefined) {
-        await held.stop(closed);
-        throw new StartFailed(closed);
-      }
       const answer = (): StartAnswer => answerOf(this.runnerId, held);
       this.running.set(instanceId, { held, server, answer });
       this.log.info({ slug: server.slug, serverId: server.serverId, pid: child?.pid }, 'an MCP server started');

@@ -22,6 +22,8 @@ export interface HoldOptions {
   readonly bus: Bus;
   readonly responder: Responder;
   readonly leases: InstanceLeases;
+  /** Ends the start, wherever it is; its reason is the sentence of the failure. */
+  readonly signal?: AbortSignal;
   /** Answered beside the calls, once the instance serves. */
   readonly alsoAnswer?: (held: HeldInstance) => readonly Listening[];
   readonly onRenewed?: () => void;
@@ -92,8 +94,15 @@ export class HeldInstance {
       }
       const held = new HeldInstance(options, lease);
       at.held = held;
+      const abort = (): void => void held.stop(sentenceOf(options.signal?.reason));
+      options.signal?.addEventListener('abort', abort, { once: true });
       if (at.lost !== undefined) await held.stop(at.lost);
-      await held.serve();
+      if (options.signal?.aborted === true) abort();
+      try {
+        await held.serve();
+      } finally {
+        options.signal?.removeEventListener('abort', abort);
+      }
       return held;
     }
   }
@@ -131,7 +140,7 @@ export class HeldInstance {
       );
       this.idle.unref();
     } catch (error) {
-      const reason = this.instance.problem ?? sentenceOf(error);
+      const reason = options.signal?.aborted === true ? sentenceOf(options.signal.reason) : (this.instance.problem ?? sentenceOf(error));
       await this.stop(reason);
       throw new StartFailed(reason, { cause: error });
     }
