@@ -4,7 +4,7 @@ import { fault, Fault, platformFault, refusals, toolGateway, type Output, type P
 import { Inject, Injectable } from '@nestjs/common';
 import { ArtifactRepository } from './artifact.repository.js';
 import { ArtifactStore, type ArtifactRange } from './artifact.store.js';
-import { RunAdmission } from './run.admission.js';
+import { callerOf, RunAdmission } from './run.admission.js';
 
 type Reading = Parsed<typeof toolGateway.readArtifact>;
 type Writing = Parsed<typeof toolGateway.writeArtifact>;
@@ -58,10 +58,7 @@ export class ArtifactService {
   }
 
   async #admit(input: Reading | Writing, agentId: string): Promise<void> {
-    const admitted = await this.admission.admit(
-      { agentId, sessionId: input.sessionId, fingerprint: input.fingerprint, token: input.token },
-      input,
-    );
+    const admitted = await this.admission.admit(callerOf(agentId, input), input);
     if (!(admitted instanceof Fault)) return;
     // Ended runs are told nothing more than that they are not running.
     throw admitted.code === 'TURN_ENDED' ? new Fault('STALE_INSTANCE', refusals.STALE_INSTANCE) : admitted;

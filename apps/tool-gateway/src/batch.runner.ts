@@ -4,7 +4,7 @@ import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
 import type { HeldAuthority } from './authority.cache.js';
 import { isRunGate, needsPreparation, type Caller } from './call.gates.js';
-import { CallRunner, type CallRequest } from './call.runner.js';
+import { CallRunner, type CallRequest, type Decided } from './call.runner.js';
 import { resultOf, type CallEnd } from './domain/call-end.js';
 import type { Operation } from './domain/operation.js';
 import { Asking, type AskedCall } from './asking.js';
@@ -77,11 +77,18 @@ export class BatchRunner {
     const requests = await this.#requests(start);
     const asks: AskedCall[] = [];
     const ready: CallRequest[] = [];
+    // What is decided of the calls behind the first may change by what the first one counts.
+    let first: { request: CallRequest; decided: Decided } | undefined;
     const refused: { request: CallRequest; end: CallEnd }[] = [];
     for (const request of requests) {
-      const end = this.runner.check(request, start);
-      if (end === null) ready.push(request);
-      else if (end.kind === 'asks' || end.kind === 'asks-question') asks.push({ operation: request.operation, ask: end });
+      const decided = this.runner.check(request, start);
+      if (decided.kind === 'allowed') {
+        if (ready.length === 0) first = { request, decided };
+        ready.push(request);
+        continue;
+      }
+      const { end } = decided;
+      if (end.kind === 'asks' || end.kind === 'asks-question') asks.push({ operation: request.operation, ask: end });
       else refused.push({ request, end });
     }
     const lateAsks: AskedCall[] = [];
@@ -90,7 +97,8 @@ export class BatchRunner {
       asks.length === 0 &&
       ready.length > 1 &&
       ready.every((request) => mayRunBeside(start.snapshot.tools.get(request.operation.call.name)));
-    const work = (request: CallRequest): Promise<void> => this.#work(batch, request, lateAsks);
+    const work = (request: CallRequest): Promise<void> =>
+      this.#work(batch, { request, decided: request === first?.request ? first.decided : undefined }, lateAsks);
     await Promise.all([
       this.#ask(batch, asks, 0),
       this.#refuse(batch, refused),
@@ -115,9 +123,13 @@ export class BatchRunner {
     );
   }
 
-  async #work(batch: Batch, request: CallRequest, lateAsks: AskedCall[]): Promise<void> {
+  async #work(
+    batch: Batch,
+    { request, decided }: { request: CallRequest; decided: Decided | undefined },
+    lateAsks: AskedCall[],
+  ): Promise<void> {
     const { operation } = request;
-    const end = await this.runner.run(request, batch.start);
+    const end = await this.runner.run(request, batch.start, decided);
     if (end.kind === 'asks' || end.kind === 'asks-question') lateAsks.push({ operation, ask: end });
     else if (end.kind === 'refused') await this.#refuse(batch, [{ request, end }]);
     else batch.set(resultOf(operation.call.callId, end.outcome, end.whole));

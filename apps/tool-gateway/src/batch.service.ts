@@ -7,7 +7,7 @@ import type { Caller } from './call.gates.js';
 import { findInStep, type StepAnswer } from './domain/stored-step.js';
 import { fitReply } from './domain/fit-reply.js';
 import { operationOf } from './domain/operation.js';
-import { RunAdmission } from './run.admission.js';
+import { callerOf, RunAdmission } from './run.admission.js';
 import { SnapshotCache } from './snapshot.cache.js';
 
 type Input = Parsed<typeof toolGateway.executeBatch>;
@@ -31,7 +31,7 @@ export class BatchService {
 
   /** Executes the calls, or attaches to them where they run; answers by the caller's deadline, with `running` for what goes on. */
   async execute(input: Input, call: BatchCall): Promise<{ results: CallResult[] }> {
-    const caller: Caller = { agentId: call.keys.agentId, sessionId: input.sessionId, fingerprint: input.fingerprint, token: input.token };
+    const caller = callerOf(call.keys.agentId, input);
     const admitted = await this.admission.admit(caller, input, ({ authority }) => stepOf(authority, input));
     if (admitted instanceof Fault) throw admitted;
     const { held, more: step } = admitted;

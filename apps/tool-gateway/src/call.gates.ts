@@ -20,8 +20,8 @@ export interface Caller {
   readonly agentId: string;
   readonly sessionId: string;
   readonly fingerprint: string;
-  /** Undefined: an approved call, which carries none. */
-  readonly token: string | undefined;
+  /** sha256 of the run token. Undefined: an approved call, which carries none. */
+  readonly tokenHash: string | undefined;
 }
 
 export interface Question {
@@ -109,10 +109,10 @@ export function needsPreparation(tool: SnapshotTool | undefined): boolean {
   return tool?.target.kind === 'worker' && (tool.access === 'file' || tool.access === 'command');
 }
 
-const purposeOf = (caller: Caller): 'batch' | 'deferred' => (caller.token === undefined ? 'deferred' : 'batch');
+const purposeOf = (caller: Caller): 'batch' | 'deferred' => (caller.tokenHash === undefined ? 'deferred' : 'batch');
 
 const standingOf = (caller: Caller, held: HeldAuthority): 'current' | 'superseded' | 'unknown' =>
-  caller.token === undefined ? 'current' : tokenStanding(held.authority.tokens, caller.token);
+  caller.tokenHash === undefined ? 'current' : tokenStanding(held.authority.tokens, caller.tokenHash);
 
 const perMinute = ({ authority }: HeldAuthority): number =>
   Math.min(authority.policy.limits.callsPerMinute, ...authority.ancestors.map((ancestor) => ancestor.policy.limits.callsPerMinute));

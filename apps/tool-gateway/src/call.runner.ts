@@ -33,6 +33,11 @@ interface Standing {
   readonly snapshot: HeldSnapshot;
 }
 
+/** What the gates say of one call: how it may run, or how it stands. */
+export type Decided =
+  | { readonly kind: 'allowed'; readonly arguments: Readonly<Record<string, unknown>>; readonly rule: string }
+  | { readonly kind: 'stopped'; readonly end: CallEnd };
+
 const TRIES = 16;
 /** What an authority is worth whose state moves faster than it can be read. */
 const MOVING = 'The run’s authority keeps changing; send the same batch again';
@@ -56,15 +61,14 @@ export class CallRunner {
     @Inject(LOG) private readonly log: Logger,
   ) {}
 
-  /** What the gates say now, without doing anything: a refusal, an ask, or null where the call may run. */
-  check(request: CallRequest, standing: Standing): CallEnd | null {
-    const decision = this.#decide(request, standing);
-    return decision.kind === 'allowed' ? null : decision.end;
+  /** What the gates say now, without doing anything. */
+  check(request: CallRequest, standing: Standing): Decided {
+    return this.#decide(request, standing);
   }
 
   /** Runs the call once, however often and wherever it is asked for. Throws only when nothing was claimed and nothing can be said. */
-  run(request: CallRequest, standing: Standing): Promise<CallEnd> {
-    return this.calls.join(request.operation.operationId, () => this.#run(request, standing));
+  run(request: CallRequest, standing: Standing, decided?: Decided): Promise<CallEnd> {
+    return this.calls.join(request.operation.operationId, () => this.#run(request, standing, decided));
   }
 
   /** How a refused call stands: one that was claimed before is answered with what became of it, whatever the gates say now. */
@@ -76,12 +80,14 @@ export class CallRunner {
     });
   }
 
-  async #run(request: CallRequest, first: Standing): Promise<CallEnd> {
+  async #run(request: CallRequest, first: Standing, decided: Decided | undefined): Promise<CallEnd> {
     let standing = this.#newer(request.operation.runId, first) ?? first;
     for (let tries = 0; tries < TRIES; tries++) {
-      const decision = this.#decide(request, standing);
+      // What was decided a moment ago, of the same authority, holds.
+      const decision = tries === 0 && standing === first && decided !== undefined ? decided : this.#decide(request, standing);
       if (decision.kind === 'stopped') return decision.end;
-      if (!this.lease.isHeld) throw platformFault('UNAVAILABLE', undefined, 'This gateway lost its lease; send the same batch again');
+      if (!this.lease.isHeld && !(await this.lease.hold()))
+        throw platformFault('UNAVAILABLE', undefined, 'This gateway lost its lease; send the same batch again');
       const claim = this.#claim(request, standing, decision);
       this.gates.take(claim.agentId);
       const answer = await this.journal.claim(claim, standing.held.authority.stateSequence).catch((error: unknown) => {
@@ -96,10 +102,7 @@ export class CallRunner {
     throw platformFault('UNAVAILABLE', undefined, MOVING);
   }
 
-  #decide(
-    request: CallRequest,
-    { held, snapshot }: Standing,
-  ): { kind: 'allowed'; arguments: Readonly<Record<string, unknown>>; rule: string } | { kind: 'stopped'; end: CallEnd } {
+  #decide(request: CallRequest, { held, snapshot }: Standing): Decided {
     const { caller, operation, preparation, approval } = request;
     const decision = this.gates.call({
       caller,

@@ -81,7 +81,7 @@ export class DeferredService {
     at: { held: HeldAuthority; snapshot: HeldSnapshot; operation: Operation },
   ): Promise<{ kind: 'gone' } | { kind: 'ready'; request: CallRequest }> {
     const { held, snapshot, operation } = at;
-    const caller: Caller = { agentId: job.agentId, sessionId: job.sessionId, fingerprint: job.fingerprint, token: undefined };
+    const caller: Caller = { agentId: job.agentId, sessionId: job.sessionId, fingerprint: job.fingerprint, tokenHash: undefined };
     // Bound to the policy as it stood when the call was approved: under a newer one the grant does not fit.
     const grant: Grant = {
       operationId: job.operationId,

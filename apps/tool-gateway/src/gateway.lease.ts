@@ -31,6 +31,12 @@ export class GatewayLease implements OnApplicationBootstrap, OnApplicationShutdo
     return performance.now() < this.#heldUntil;
   }
 
+  /** Tells whether the lease is held, after renewing it where it lapsed: a process that was held up may go on, its open calls may not. */
+  async hold(): Promise<boolean> {
+    if (!this.isHeld) await this.#renew().catch((error: unknown) => this.log.warn({ error }, 'the gateway lease was not renewed'));
+    return this.isHeld;
+  }
+
   async onApplicationBootstrap(): Promise<void> {
     this.#bucket = await new Kvm(this.bus.connection).open(buckets.leases5s.name);
     await this.#renew();

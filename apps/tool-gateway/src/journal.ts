@@ -1,8 +1,9 @@
-import { Abort, Claim, journalSubject, Outcome, platformFault, RunState, streams } from '@ambit/contracts';
+import { Abort, Claim, Fault, journalSubject, Outcome, platformFault, RunState, streams } from '@ambit/contracts';
 import { Inject, Injectable } from '@nestjs/common';
 import { Bus } from '@ambit/bus';
+import { isObject } from '@ambit/capability';
 import { headers, type Msg, type MsgHdrs } from '@nats-io/nats-core';
-import { z } from 'zod';
+import type { z } from 'zod';
 
 /** What became of a claim: ours, the run's authority moved, or the operation was claimed before (perhaps by an attempt of ours that timed out). */
 export type ClaimAnswer = { readonly kind: 'claimed' } | { readonly kind: 'moved' } | { readonly kind: 'exists' };
@@ -17,10 +18,6 @@ const CLAIM_TRIES = 4;
 const CONTENTION_TRIES = 40;
 const LONGEST_PAUSE_MS = 2_000;
 
-const Ack = z.object({
-  seq: z.int().optional(),
-  error: z.object({ code: z.int(), err_code: z.int().optional(), description: z.string().optional() }).optional(),
-});
 const decoder = new TextDecoder();
 
 /** The facts of operations in AMBIT_JOURNAL: one message a subject, so the first of two writers wins and the other learns it. */
@@ -92,12 +89,11 @@ export class Journal {
   async #publish(subject: string, body: string, sent?: MsgHdrs): Promise<'stored' | 'lost' | 'nobody' | number> {
     let message: Msg;
     try {
-      message = await this.bus.connection.request(subject, body, { timeout: ACK_MS, ...(sent === undefined ? {} : { headers: sent }) });
+      message = await this.bus.request(subject, body, { headers: sent, timeoutMs: ACK_MS });
     } catch (error) {
-      return isNobody(error) ? 'nobody' : 'lost';
+      return error instanceof Fault && error.code === 'UNAVAILABLE' ? 'nobody' : 'lost';
     }
-    const ack = Ack.parse(JSON.parse(decoder.decode(message.data)));
-    return ack.error === undefined ? 'stored' : (ack.error.err_code ?? ack.error.code);
+    return ackCode(JSON.parse(decoder.decode(message.data)));
   }
 
   async #read<T extends z.ZodType>(subject: string, schema: T): Promise<z.output<T> | undefined> {
@@ -107,16 +103,16 @@ export class Journal {
 
   /** The newest message of one subject, by a direct get. */
   async #text(subject: string): Promise<string | undefined> {
-    const message = await this.bus.connection.request(`$JS.API.DIRECT.GET.${streams.journal.name}.${subject}`, '', { timeout: ACK_MS });
+    const message = await this.bus.request(`$JS.API.DIRECT.GET.${streams.journal.name}.${subject}`, '', { timeoutMs: ACK_MS });
     return message.headers?.code === 404 ? undefined : decoder.decode(message.data);
   }
 }
 
-function isNobody(error: unknown): boolean {
-  return (
-    error instanceof Error &&
-    (error.name === 'NoRespondersError' || (error.cause instanceof Error && error.cause.name === 'NoRespondersError'))
-  );
+/** What an acknowledgement says: stored, or the server's error code. */
+function ackCode(ack: unknown): 'stored' | number {
+  if (!isObject(ack) || !isObject(ack['error'])) return 'stored';
+  const { err_code: detailed, code } = ack['error'];
+  return typeof detailed === 'number' ? detailed : Number(code);
 }
 
 function pause(ms: number): Promise<void> {

@@ -1,11 +1,21 @@
+import { createHash } from 'node:crypto';
 import { Fault, platformFault, refusals } from '@ambit/contracts';
 import { Inject, Injectable } from '@nestjs/common';
 import { AuthorityCache, type HeldAuthority } from './authority.cache.js';
 import { CallGates, type Caller } from './call.gates.js';
 
-export interface RunNames {
+/** What a worker says of its run with every request. */
+export interface RunClaims {
   readonly runId: string;
   readonly originRunId: string;
+  readonly sessionId: string;
+  readonly fingerprint: string;
+  readonly token: string;
+}
+
+/** The caller of a request on an agent's subject. */
+export function callerOf(agentId: string, { sessionId, fingerprint, token }: RunClaims): Caller {
+  return { agentId, sessionId, fingerprint, tokenHash: createHash('sha256').update(token).digest('hex') };
 }
 
 /** Lets in requests whose run, session, fingerprint and token belong together and to the agent they come from. */
@@ -19,7 +29,7 @@ export class RunAdmission {
   /** The run's authority, or the fault. What memory refuses is asked of session-service once; `more` adds what else a request needs of it. */
   async admit<T>(
     caller: Caller,
-    names: RunNames,
+    names: RunClaims,
     more?: (held: HeldAuthority) => T | Fault,
   ): Promise<{ held: HeldAuthority; more: T | undefined } | Fault> {
     const remembered = this.authorities.held(names.runId);
@@ -30,7 +40,7 @@ export class RunAdmission {
 
   #judge<T>(
     caller: Caller,
-    { originRunId }: RunNames,
+    { originRunId }: RunClaims,
     asked: { held: HeldAuthority | undefined; more: ((held: HeldAuthority) => T | Fault) | undefined },
   ): { held: HeldAuthority; more: T | undefined } | Fault {
     const { held, more } = asked;

@@ -129,6 +129,17 @@ export class Bus {
     return { stream: ack.stream, sequence: ack.seq, duplicate: ack.duplicate };
   }
 
+  /** Asks a subject that is no contract's, as JetStream's own are. Rejects with UNAVAILABLE when nobody is there, with TIMEOUT when no answer came. */
+  async request(to: string, body: string, options: { readonly headers?: MsgHdrs | undefined; readonly timeoutMs: number }): Promise<Msg> {
+    try {
+      return await this.#requests.send(to, body, { headers: options.headers, timeoutMs: options.timeoutMs });
+    } catch (error) {
+      throw error instanceof NobodyThere
+        ? platformFault('UNAVAILABLE', undefined, `Nobody answers ${to} just now; nothing was done`)
+        : error;
+    }
+  }
+
   /** Ends the inbox; open requests fail with CANCELLED. The connection stays. */
   close(): void {
     this.#requests.close();

@@ -7,7 +7,7 @@ interface Pending {
 }
 
 export interface RequestOptions {
-  readonly headers: MsgHdrs;
+  readonly headers?: MsgHdrs | undefined;
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
 }
@@ -59,7 +59,10 @@ export class Requests {
       signal?.addEventListener('abort', onAbort, { once: true });
       this.#pending.set(token, { resolve: (message) => settle(() => resolve(message)), reject: (reason) => settle(() => reject(reason)) });
       try {
-        this.#connection.publish(subject, data, { reply: this.#inbox + token, headers: options.headers });
+        this.#connection.publish(subject, data, {
+          reply: this.#inbox + token,
+          ...(options.headers === undefined ? {} : { headers: options.headers }),
+        });
       } catch (error) {
         settle(() => reject(error));
       }

@@ -138,7 +138,9 @@ export const GATES: readonly Gate[] = [
     name: 'target',
     step: 5,
     check: ofTool((tool, current) =>
-      current.target !== null && targetHash(current.target) !== targetHash(tool.target) ? refuse('TARGET_CHANGED') : null,
+      current.target !== null && current.target !== tool.target && targetHash(current.target) !== targetHash(tool.target)
+        ? refuse('TARGET_CHANGED')
+        : null,
     ),
   },
   {

@@ -1,9 +1,8 @@
-import { sha256Hex, type AuthorityLink, type RunAuthority } from '@ambit/capability';
+import type { AuthorityLink, RunAuthority } from '@ambit/capability';
 import type { Authority } from '@ambit/contracts';
 
-/** Whether a run token is the newest attempt's, an older one's, or none of this run's. */
-export function tokenStanding(tokens: Authority['tokens'], token: string): RunAuthority['token'] {
-  const hash = sha256Hex(token);
+/** Whether a run token, by its sha256, is the newest attempt's, an older one's, or none of this run's. */
+export function tokenStanding(tokens: Authority['tokens'], hash: string): RunAuthority['token'] {
   const index = tokens.findIndex((known) => known.hash === hash);
   if (index < 0) return 'unknown';
   return index === tokens.length - 1 ? 'current' : 'superseded';
