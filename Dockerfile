@@ -1,6 +1,6 @@
 # One image for every process of Ambit; APP names the one it runs.
 #   docker build --build-arg APP=session-service -t ambit/session-service .
-# Everything before the last lines is the same for all of them, so that building the second costs nothing.
+# Everything before the last lines is the same for all of them, so that building the second costs nothing, and storing it too.
 FROM node:24-bookworm-slim AS manifests
 WORKDIR /src
 COPY . .
@@ -9,14 +9,6 @@ RUN mkdir /manifests \
  && find . -name package.json -not -path '*/node_modules/*' -exec cp --parents {} /manifests \; \
  && cp package-lock.json .npmrc /manifests
 
-FROM node:24-bookworm-slim AS dependencies
-WORKDIR /app
-COPY --from=manifests /manifests .
-# No install script is run: what these packages download or link is not needed by the services.
-RUN npm ci --omit=dev --ignore-scripts --loglevel=error \
-      --workspace=apps/init --workspace=apps/session-service --workspace=apps/tool-gateway --workspace=apps/mcp-broker \
-      --workspace=apps/mcp-runner --workspace=apps/skill-store --workspace=apps/plugin-registry --workspace=apps/admin-api
-
 FROM node:24-bookworm-slim AS build
 WORKDIR /src
 COPY --from=manifests /manifests .
@@ -24,14 +16,28 @@ RUN npm ci --ignore-scripts --loglevel=error
 COPY . .
 RUN node --input-type=module -e "await (await import('./tools/build.mjs')).build(console.log)" \
  && mkdir /built \
- && find libs apps -maxdepth 2 -name dist -exec cp -r --parents {} /built \; \
- && cp -r --parents prisma/migrations /built
+ && find libs apps examples -maxdepth 2 \( -name dist -o -name bin \) -exec cp -r --parents {} /built \; \
+ && cp -r --parents prisma/migrations deploy/images /built
+
+FROM node:24-bookworm-slim AS production
+WORKDIR /app
+COPY --from=manifests /manifests .
+# No install script is run: what these packages download or link is not needed by the services.
+RUN npm ci --omit=dev --ignore-scripts --loglevel=error
+COPY --from=build /built .
+# The workspaces that run in this image; everything else goes: development tools, types, compilers for other databases.
+ARG KEEP="apps/init apps/session-service apps/tool-gateway apps/mcp-broker apps/mcp-runner apps/skill-store apps/plugin-registry apps/admin-api"
+RUN node deploy/images/keep-production.mjs $KEEP \
+ && rm -rf deploy package-lock.json .npmrc \
+ && find node_modules \( -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.map' \) -delete \
+ && rm -f node_modules/@prisma/client/runtime/*.cockroachdb.* node_modules/@prisma/client/runtime/*.mysql.* \
+      node_modules/@prisma/client/runtime/*.sqlite.* node_modules/@prisma/client/runtime/*.sqlserver.* \
+ && find . -type d -empty -delete
 
 FROM node:24-bookworm-slim
 ENV NODE_ENV=production
 WORKDIR /app
-COPY --from=dependencies /app .
-COPY --from=build /built .
+COPY --from=production /app .
 # Volumes that are mounted here for the first time take their owner from these folders.
 RUN mkdir -p /keys /run/ambit /data /handout \
  && for name in init nats session-service tool-gateway mcp-broker mcp-runner skill-store plugin-registry admin-api; do mkdir /handout/$name; done \
@@ -39,5 +45,6 @@ RUN mkdir -p /keys /run/ambit /data /handout \
 USER node
 EXPOSE 9090
 ARG APP
-ENV APP=${APP} OPS_PORT=9090
+# In a container, what may be reached is decided by what is published.
+ENV APP=${APP} OPS_PORT=9090 AMBIT_LISTEN=0.0.0.0
 CMD ["/bin/sh", "-c", "exec node --env-file-if-exists=/run/ambit/service.env --enable-source-maps apps/$APP/dist/main.js"]

@@ -9,6 +9,8 @@ export const ServiceConfig = z.object({
     .string()
     .regex(/^postgres(ql)?:\/\//, 'a postgresql:// URL')
     .optional(),
+  /** The address that ports are opened on; in a container `0.0.0.0`. */
+  AMBIT_LISTEN: z.string().min(1).default('127.0.0.1'),
   OPS_PORT: z.coerce.number().int().min(0).max(65_535).default(0),
   AMBIT_LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
   /** `1`: ends when its standard input does, so that no child outlives the process that started it. */

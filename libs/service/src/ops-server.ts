@@ -8,7 +8,11 @@ export interface OpsServer {
 }
 
 /** Serves `/livez`, `/readyz` and `/metrics` for whoever runs the process. Port 0 takes a free one. */
-export async function startOpsServer(port: number, readiness: Readiness, metrics: Metrics): Promise<OpsServer> {
+export async function startOpsServer(
+  at: { readonly host: string; readonly port: number },
+  readiness: Readiness,
+  metrics: Metrics,
+): Promise<OpsServer> {
   const server = createServer((request, response) => {
     const answer = async (): Promise<void> => {
       const path = request.url?.split('?')[0];
@@ -25,11 +29,11 @@ export async function startOpsServer(port: number, readiness: Readiness, metrics
     };
     answer().catch(() => response.writeHead(500).end());
   });
-  await listening(server, port);
+  await listening(server, at);
   const address = server.address();
   return {
     // Port 0 asked for any free one: this is the one that was given.
-    port: typeof address === 'object' && address !== null ? address.port : port,
+    port: typeof address === 'object' && address !== null ? address.port : at.port,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -38,10 +42,10 @@ export async function startOpsServer(port: number, readiness: Readiness, metrics
   };
 }
 
-function listening(server: Server, port: number): Promise<void> {
+function listening(server: Server, at: { readonly host: string; readonly port: number }): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen(port, () => {
+    server.listen(at, () => {
       server.removeListener('error', reject);
       resolve();
     });

@@ -41,7 +41,7 @@ export async function startService<S extends z.ZodObject>(
   try {
     const metrics = new Metrics(name);
     const readiness = new Readiness();
-    const ops = await startOpsServer(base.OPS_PORT, readiness, metrics);
+    const ops = await startOpsServer({ host: base.AMBIT_LISTEN, port: base.OPS_PORT }, readiness, metrics);
     closers.push(() => ops.close());
 
     const inboxPrefix = `_INBOX.${name}`;
@@ -97,7 +97,7 @@ export async function startService<S extends z.ZodObject>(
         options.http === undefined
           ? undefined
           : // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- without a schema there is nothing that `port` could read
-            { port: options.http.port(config as Readonly<z.output<S>>), configure: options.http.configure },
+            { host: base.AMBIT_LISTEN, port: options.http.port(config as Readonly<z.output<S>>), configure: options.http.configure },
     });
     closers.push(async () => readiness.open(false));
     readiness.open(true);
@@ -125,6 +125,7 @@ interface NestContext {
   readonly closers: (() => Promise<void>)[];
   readonly http:
     | {
+        readonly host: string;
         readonly port: number;
         readonly configure: ServiceOptions['http'] extends infer H
           ? H extends { readonly configure?: infer F }
@@ -150,7 +151,7 @@ async function startNest(root: DynamicModule, server: BusServer, context: NestCo
   server.bindTo(app);
   await context.http.configure?.(app);
   await app.startAllMicroservices();
-  await app.listen(context.http.port);
+  await app.listen(context.http.port, context.http.host);
   return app;
 }
 
