@@ -26,7 +26,7 @@ COPY --from=manifests /manifests .
 RUN npm ci --omit=dev --ignore-scripts --loglevel=error
 COPY --from=build /built .
 # The workspaces that run in this image; everything else goes: development tools, types, compilers for other databases.
-ARG KEEP="apps/init apps/session-service apps/tool-gateway apps/mcp-broker apps/mcp-runner apps/skill-store apps/plugin-registry apps/admin-api"
+ARG KEEP="apps/init apps/session-service apps/tool-gateway apps/mcp-broker apps/mcp-runner apps/skill-store apps/plugin-registry apps/admin-api apps/cli"
 RUN node deploy/images/keep-production.mjs $KEEP \
  && rm -rf deploy package-lock.json .npmrc \
  && find node_modules \( -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.map' \) -delete \

@@ -3,6 +3,8 @@ import { z } from 'zod';
 const Config = z.object({
   /** Where the installation's keys and credentials lie; without it identities are left alone. */
   AMBIT_KEYS_DIR: z.string().min(1).optional(),
+  /** Instead of all keys, a folder with what renewing accounts needs: operator-signing.seed, system.creds and accounts.json. */
+  AMBIT_ADMIN_KEYS_DIR: z.string().min(1).optional(),
   /** Where nats-server keeps account JWTs, as nats-server sees that path. */
   AMBIT_RESOLVER_DIR: z.string().min(1).default('/data/accounts'),
   /** Where each process's part of the keys is laid out in a folder of its own, to be mounted by that process alone. */

@@ -9,15 +9,18 @@ interface Handed {
   readonly to: string;
 }
 
+/** What renewing the servers' account JWTs needs. */
+const keepsAccounts: readonly Handed[] = [
+  { from: keyFiles.operatorSigning, to: 'admin/operator-signing.seed' },
+  { from: keyFiles.systemCredentials, to: 'admin/system.creds' },
+  { from: keyFiles.accounts, to: 'admin/accounts.json' },
+];
+
 /** Files that a process needs beside its NATS credentials. */
 const more: Readonly<Record<string, readonly Handed[]>> = {
   'mcp-broker': [{ from: keyFiles.sealingKey, to: 'sealing-key' }],
-  'admin-api': [
-    { from: keyFiles.workersSigning, to: 'admin/workers-signing.seed' },
-    { from: keyFiles.operatorSigning, to: 'admin/operator-signing.seed' },
-    { from: keyFiles.systemCredentials, to: 'admin/system.creds' },
-    { from: keyFiles.accounts, to: 'admin/accounts.json' },
-  ],
+  'admin-api': [{ from: keyFiles.workersSigning, to: 'admin/workers-signing.seed' }, ...keepsAccounts],
+  init: keepsAccounts,
 };
 
 /** Lays out for every process what it may know: `<folder>/<process>/…`; `nats` gets its configuration lines and no key. Gives the names. */

@@ -4,9 +4,9 @@
 import { connectBus, ensureStreams } from '@ambit/bus';
 import { buckets, objectStores, streams } from '@ambit/contracts';
 import { migrate, migrationsFolder } from '@ambit/db';
-import { keyFiles, type Installation } from '@ambit/identity';
+import { keyFiles } from '@ambit/identity';
 import { join } from 'node:path';
-import { registerAccounts } from './accounts.js';
+import { keepingFromHandout, keepingFromKeys, registerAccounts, type AccountKeeping } from './accounts.js';
 import { readConfig, type Config } from './config.js';
 import { handOut } from './hand-out.js';
 import { makeKeys, whereKeysAre } from './keys.js';
@@ -15,11 +15,12 @@ function say(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-async function identities(config: Config, nowSeconds: number): Promise<Installation | undefined> {
+async function identities(config: Config, nowSeconds: number): Promise<AccountKeeping | undefined> {
   const folder = config.AMBIT_KEYS_DIR;
   if (folder === undefined) {
+    if (config.AMBIT_ADMIN_KEYS_DIR !== undefined) return keepingFromHandout(config.AMBIT_ADMIN_KEYS_DIR);
     say(
-      'identities: left alone (AMBIT_KEYS_DIR is not set); credential files are configuration, and worker isolation is off without a signing key',
+      'identities: left alone (neither AMBIT_KEYS_DIR nor AMBIT_ADMIN_KEYS_DIR is set); credential files are configuration, and worker isolation is off without a signing key',
     );
     return undefined;
   }
@@ -27,14 +28,14 @@ async function identities(config: Config, nowSeconds: number): Promise<Installat
   say(whereKeysAre(folder));
   if (config.AMBIT_HANDOUT_DIR !== undefined)
     say(`handed out below ${config.AMBIT_HANDOUT_DIR}: ${(await handOut(folder, config.AMBIT_HANDOUT_DIR)).join(', ')}`);
-  return installation;
+  return keepingFromKeys(folder, installation.accounts);
 }
 
-async function servers(config: Config, installation: Installation | undefined, nowSeconds: number): Promise<void> {
+async function servers(config: Config, keeping: AccountKeeping | undefined, nowSeconds: number): Promise<void> {
   const { NATS_URL: natsUrl, DATABASE_URL: databaseUrl, AMBIT_KEYS_DIR: keysFolder } = config;
   if (natsUrl !== undefined) {
-    if (installation !== undefined && keysFolder !== undefined) {
-      const changed = await registerAccounts(installation, { natsUrl, keysFolder, nowSeconds });
+    if (keeping !== undefined) {
+      const changed = await registerAccounts(keeping, { natsUrl, nowSeconds });
       say(changed.length === 0 ? 'accounts: as the contracts say' : `accounts: renewed ${changed.join(', ')}`);
     }
     const credentials = config.NATS_CREDS ?? (keysFolder === undefined ? undefined : join(keysFolder, keyFiles.serviceCredentials('init')));
@@ -60,8 +61,8 @@ try {
   const [command, ...rest] = process.argv.slice(2);
   if ((command !== undefined && command !== 'keys') || rest.length > 0) throw new Error('usage: init [keys]');
   const nowSeconds = Math.floor(Date.now() / 1_000);
-  const installation = await identities(config, nowSeconds);
-  if (command === undefined) await servers(config, installation, nowSeconds);
+  const keeping = await identities(config, nowSeconds);
+  if (command === undefined) await servers(config, keeping, nowSeconds);
 } catch (error) {
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
   process.exitCode = 1;

@@ -2,11 +2,14 @@ export { ACCOUNT, servicesAccount, systemAccount, withRevocations, workerContrac
 export { issuedAfter, lookUpAccount, pushAccount, readAccount, type SystemConnection } from './account-registry.js';
 export type { AccountBody, Claims, ClaimsBody, OperatorBody, Permission, Permissions, UserBody } from './claims.js';
 export {
+  installationAccounts,
   prepareInstallation,
   renewedAccount,
   signAccount,
   signUser,
+  type AccountKeys,
   type Installation,
+  type InstallationAccounts,
   type InstallationOptions,
   type UserSigning,
 } from './installation.js';

@@ -31,7 +31,30 @@ export interface Installation {
   /** Lines for nats-server's configuration; also written to the folder. */
   readonly serverConfig: string;
   /** Account JWTs as the contracts want them, by public key, without the revocations that only the servers know. */
-  readonly accounts: ReadonlyMap<string, { readonly name: string; readonly body: AccountBody }>;
+  readonly accounts: InstallationAccounts;
+}
+
+/** Account JWTs' names and claims, by public key. */
+export type InstallationAccounts = ReadonlyMap<string, { readonly name: string; readonly body: AccountBody }>;
+
+/** The public keys of an installation's accounts, as its `accounts.json` holds them. */
+export interface AccountKeys {
+  readonly system: string;
+  readonly services: string;
+  readonly workers: string;
+  readonly workersSigning: string;
+}
+
+/** What the accounts of an installation may do, as the contracts want it. */
+export function installationAccounts(contracts: readonly Contract[], keys: AccountKeys): InstallationAccounts {
+  return new Map([
+    [keys.system, { name: ACCOUNT.system, body: systemAccount() }],
+    [keys.services, { name: ACCOUNT.services, body: servicesAccount(contracts, keys.workers) }],
+    [
+      keys.workers,
+      { name: ACCOUNT.workers, body: workersAccount(contracts, { servicesAccountKey: keys.services, signingKey: keys.workersSigning }) },
+    ],
+  ]);
 }
 
 /** Makes what is missing of an installation's keys, accounts and credentials in `folder`, and renews what the contracts changed. */
@@ -44,17 +67,7 @@ export async function prepareInstallation(options: InstallationOptions): Promise
     workers: keys.workers.getPublicKey(),
     workersSigning: keys.workersSigning.getPublicKey(),
   };
-  const accounts = new Map<string, { readonly name: string; readonly body: AccountBody }>([
-    [publicKeys.system, { name: ACCOUNT.system, body: systemAccount() }],
-    [publicKeys.services, { name: ACCOUNT.services, body: servicesAccount(contracts, publicKeys.workers) }],
-    [
-      publicKeys.workers,
-      {
-        name: ACCOUNT.workers,
-        body: workersAccount(contracts, { servicesAccountKey: publicKeys.services, signingKey: publicKeys.workersSigning }),
-      },
-    ],
-  ]);
+  const accounts = installationAccounts(contracts, publicKeys);
   const operatorJwt = signClaims(
     {
       name: 'ambit',
