@@ -14,25 +14,18 @@ WORKDIR /src
 COPY --from=manifests /manifests .
 RUN npm ci --ignore-scripts --loglevel=error
 COPY . .
-RUN node --input-type=module -e "await (await import('./tools/build.mjs')).build(console.log)" \
- && mkdir /built \
- && find libs apps examples -maxdepth 2 \( -name dist -o -name bin \) -exec cp -r --parents {} /built \; \
- && cp -r --parents prisma/migrations deploy/images /built
+RUN node --input-type=module -e "await (await import('./tools/build.mjs')).build(console.log)"
 
-FROM node:24-bookworm-slim AS production
-WORKDIR /app
-COPY --from=manifests /manifests .
-# No install script is run: what these packages download or link is not needed by the services.
-RUN npm ci --omit=dev --ignore-scripts --loglevel=error
-COPY --from=build /built .
-# The workspaces that run in this image; everything else goes: development tools, types, compilers for other databases.
+FROM build AS production
+# The workspaces that run in the image; everything else goes: development tools, types, compilers for other databases.
 ARG KEEP="apps/init apps/session-service apps/tool-gateway apps/mcp-broker apps/mcp-runner apps/skill-store apps/plugin-registry apps/admin-api apps/cli"
 RUN node deploy/images/keep-production.mjs $KEEP \
- && rm -rf deploy package-lock.json .npmrc \
- && find node_modules \( -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.map' \) -delete \
+ && find . \( -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -path './node_modules/*.map' \) -delete \
  && rm -f node_modules/@prisma/client/runtime/*.cockroachdb.* node_modules/@prisma/client/runtime/*.mysql.* \
       node_modules/@prisma/client/runtime/*.sqlite.* node_modules/@prisma/client/runtime/*.sqlserver.* \
- && find . -type d -empty -delete
+ && mkdir /app \
+ && find libs apps examples -maxdepth 2 \( -name dist -o -name bin -o -name node_modules -o -name package.json \) -exec cp -r --parents {} /app \; \
+ && cp -r --parents package.json LICENSE node_modules prisma/migrations /app
 
 FROM node:24-bookworm-slim
 ENV NODE_ENV=production
