@@ -21,7 +21,7 @@ const of = (id: number, more: Partial<StoredEntry>): StoredEntry => ({
 const text = (value: string) => ({ content: [{ type: 'text', text: value }] });
 const call = (id: number, step: number, callId: string) =>
   of(id, { kind: 'tool_call', step, callId, role: 'assistant', content: { callId, name: 'x', arguments: '{}' } });
-const result = (id: number, step: number, callId: string, value = 'done') =>
+const result = (id: number, [step, callId]: readonly [number, string], value = 'done') =>
   of(id, { kind: 'tool_result', step, callId, role: 'tool', content: { callId, status: 'completed', ...text(value) } });
 const wide = { budgetBytes: 400 * 1024, openStep: null, hasOlder: false };
 
@@ -32,8 +32,8 @@ it('results stand right behind the message that asked for them, in call order, w
     call(3, 0, 'a'),
     call(4, 0, 'b'),
     of(5, { content: text('and mind this') }),
-    result(6, 0, 'b'),
-    result(7, 0, 'a'),
+    result(6, [0, 'b']),
+    result(7, [0, 'a']),
   ];
   expect(tapeView(entries, wide).messages).toMatchObject([
     { role: 'user' },
@@ -64,8 +64,8 @@ it('results that do not fit are shortened from the last backwards', () => {
     of(1, { role: 'assistant', step: 0, content: text('big') }),
     call(2, 0, 'a'),
     call(3, 0, 'b'),
-    result(4, 0, 'a', 'x'.repeat(1_000)),
-    result(5, 0, 'b', 'y'.repeat(1_000)),
+    result(4, [0, 'a'], 'x'.repeat(1_000)),
+    result(5, [0, 'b'], 'y'.repeat(1_000)),
   ];
   const { messages } = tapeView(entries, { ...wide, budgetBytes: 1_600 });
   expect(messages[1]).toMatchObject({
@@ -84,7 +84,7 @@ it('for any tape and budget: what is shown fits, is the newest, and says whether
         return [
           message,
           ...ids.map((callId) => call(++id, number, callId)),
-          ...(answered ? ids.map((callId) => result(++id, number, callId, words)) : []),
+          ...(answered ? ids.map((callId) => result(++id, [number, callId], words)) : []),
         ];
       });
       const view = tapeView(entries, { ...wide, budgetBytes });
