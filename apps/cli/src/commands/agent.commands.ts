@@ -1,0 +1,28 @@
+import { httpApi } from '@ambit/contracts';
+import { Option, type Command } from 'commander';
+import type { Context } from '../context.js';
+
+interface MatchOptions {
+  readonly adapter: string;
+  readonly endpoint: string;
+  readonly scene: 'private' | 'group' | 'channel';
+  readonly sceneId: string;
+  readonly content: string;
+}
+
+/** `agent match`. */
+export function addAgentCommands(program: Command, context: Context): void {
+  const agent = program.command('agent').description('which agent is meant');
+  agent
+    .command('match')
+    .description('which agent a message from there would reach')
+    .option('--adapter <name>', 'where it comes from', 'http')
+    .option('--endpoint <name>', 'its endpoint', '')
+    .addOption(new Option('--scene <scene>', 'in what setting').choices(['private', 'group', 'channel']).default('private'))
+    .option('--scene-id <id>', 'which one', '')
+    .option('--content <text>', 'what it says', 'hello')
+    .action(async ({ adapter, endpoint, scene, sceneId, content }: MatchOptions) => {
+      const matched = await (await context.client()).request(httpApi.matchAgent, { body: { adapter, endpoint, scene, sceneId, content } });
+      context.show(matched, () => `${matched.agentId} (version ${matched.version})\n`);
+    });
+}

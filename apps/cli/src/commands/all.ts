@@ -1,0 +1,39 @@
+import type { Command } from 'commander';
+import type { Context } from '../context.js';
+import { addAgentCommands } from './agent.commands.js';
+import { addAuditCommands } from './audit.commands.js';
+import { addCallCommands } from './call.commands.js';
+import { addExportCommand } from './export.commands.js';
+import { addGetCommand } from './get.commands.js';
+import { addInteractionCommands } from './interaction.commands.js';
+import { addManifestCommands } from './manifest.commands.js';
+import { addPluginCommands } from './plugin.commands.js';
+import { addRunCommands } from './run.commands.js';
+import { addSecretCommands } from './secret.commands.js';
+import { addServerCommands } from './server.commands.js';
+import { addSnapshotCommands } from './snapshot.commands.js';
+import { addStatusCommand } from './status.commands.js';
+import { addTokenCommands } from './token.commands.js';
+import { addWorkerCommands } from './worker.commands.js';
+
+/** Every command, in the order that help shows them. */
+export function addCommands(program: Command, context: Context): void {
+  for (const add of [
+    addStatusCommand,
+    addManifestCommands,
+    addExportCommand,
+    addGetCommand,
+    addRunCommands,
+    addInteractionCommands,
+    addSnapshotCommands,
+    addAuditCommands,
+    addCallCommands,
+    addServerCommands,
+    addPluginCommands,
+    addAgentCommands,
+    addSecretCommands,
+    addTokenCommands,
+    addWorkerCommands,
+  ])
+    add(program, context);
+}

@@ -1,0 +1,96 @@
+import type { AmbitClient } from '@ambit/client';
+import { httpApi, Uuid, type Server } from '@ambit/contracts';
+import type { Command } from 'commander';
+import type { Context } from '../context.js';
+import { fields } from '../table.js';
+import { UsageError } from '../usage-error.js';
+
+interface AddOptions {
+  readonly url?: string;
+  readonly sse?: boolean;
+  readonly env?: readonly string[];
+  readonly header?: readonly string[];
+  readonly readOnly?: readonly string[];
+  readonly project: string;
+}
+
+/** `server add | test | remove`. */
+export function addServerCommands(program: Command, context: Context): void {
+  const server = program.command('server').description('MCP servers');
+  server
+    .command('add')
+    .description('add or change a server: `server add wiki --url https://…`, or `server add files -- npx some-server /data`')
+    .argument('<name>', 'what the tools are named after')
+    .argument('[command...]', 'a program that speaks MCP over stdio, after --')
+    .option('--url <url>', 'a server that speaks MCP over HTTP')
+    .option('--sse', 'the server at --url speaks the older SSE form')
+    .option('--env <NAME=value...>', 'a variable for the program; NAME=secret:<name> resolves a secret')
+    .option('--header <name=value...>', 'a header for --url; name=secret:<name> resolves a secret')
+    .option('--read-only <tool...>', 'tools that change nothing, by your word')
+    .option('--project <id>', 'in this project', 'default')
+    .action(async (slug: string, [command, ...args]: readonly string[], options: AddOptions) => {
+      const body = {
+        projectId: options.project,
+        transport: transportOf(options, { command, args }),
+        readOnly: [...(options.readOnly ?? [])],
+      };
+      const put = await (await context.client()).request(httpApi.putServer, { params: { slug }, body });
+      context.show(put, () => `server ${put.slug} (${put.id}), generation ${put.configGeneration}: ${put.state}\n`);
+    });
+  server
+    .command('test')
+    .description('connect now and say how it went')
+    .argument('<name>', 'a server, by name or id')
+    .option('--project <id>', 'in this project', 'default')
+    .action(async (name: string, { project }: { readonly project: string }) => {
+      const client = await context.client();
+      const tested = await client.request(httpApi.testServer, { params: { id: (await find(client, name, project)).id } });
+      context.show(tested, () =>
+        fields({
+          server: tested.slug,
+          state: tested.state,
+          reason: tested.reason,
+          tools: tested.tools,
+          protocol: tested.protocol,
+          runsAs: tested.runsAs,
+        }),
+      );
+      if (tested.state !== 'connected')
+        throw new Error(`${tested.slug} is ${tested.state}${tested.reason === null ? '' : `: ${tested.reason}`}.`);
+    });
+  server
+    .command('remove')
+    .description('remove a server and stop it')
+    .argument('<name>', 'a server, by name or id')
+    .option('--project <id>', 'in this project', 'default')
+    .action(async (name: string, { project }: { readonly project: string }) => {
+      const client = await context.client();
+      const answer = await client.request(httpApi.deleteServer, { params: { id: (await find(client, name, project)).id } });
+      context.show(answer, () => `${name} is removed\n`);
+    });
+}
+
+async function find(client: AmbitClient, name: string, projectId: string): Promise<Server> {
+  if (Uuid.safeParse(name).success) return client.request(httpApi.getServer, { params: { id: name } });
+  for await (const server of client.pages(httpApi.listServers, { query: { projectId } })) if (server.slug === name) return server;
+  throw new Error(`There is no server "${name}" in project ${projectId}; \`ambit get server\` lists what there is.`);
+}
+
+function transportOf(options: AddOptions, program: { readonly command: string | undefined; readonly args: readonly string[] }) {
+  if ((options.url === undefined) === (program.command === undefined))
+    throw new UsageError('A server has either --url or a command after --.');
+  if (options.url !== undefined)
+    return { type: options.sse === true ? ('sse' as const) : ('http' as const), url: options.url, headers: valuesOf(options.header) };
+  return { type: 'stdio' as const, command: program.command ?? '', args: [...program.args], env: valuesOf(options.env) };
+}
+
+function valuesOf(pairs: readonly string[] = []): Record<string, string | { secret: string }> {
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const at = pair.indexOf('=');
+      if (at < 1) throw new UsageError(`"${pair}" has no name; write NAME=value or NAME=secret:<name>.`);
+      const value = pair.slice(at + 1);
+      return [pair.slice(0, at), value.startsWith('secret:') ? { secret: value.slice('secret:'.length) } : value];
+    }),
+  );
+}
