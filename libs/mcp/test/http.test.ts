@@ -7,7 +7,8 @@ import { createRequire } from 'node:module';
 import { connectServer, egressFetch, httpTarget } from '../src/index.js';
 import { Watched } from './fixture.js';
 
-const everything = createRequire(import.meta.url).resolve('@modelcontextprotocol/server-everything/dist/index.js');
+const require = createRequire(import.meta.url);
+const everything = require.resolve('@modelcontextprotocol/server-everything/dist/index.js');
 const fetch = egressFetch({ allows: () => true });
 
 async function freePort(): Promise<number> {

@@ -21,7 +21,7 @@ function identityOf(transport: Transport): unknown {
 }
 
 /** One spelling for each URL: the parser's own, without a fragment, which no server ever sees. */
-export function normalUrl(url: string): string {
+function normalUrl(url: string): string {
   const parsed = new URL(url);
   parsed.hash = '';
   return parsed.href;
