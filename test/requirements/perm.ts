@@ -11,6 +11,7 @@ export const perm = {
       2: 'auto_approve gives its row',
       3: 'full_access gives its row',
       4: 'A missing mode is default, and so is a stored one that nobody knows',
+      5: 'Deny beats ask beats allow whatever their order, and a rule holds only for the arguments that it names',
     },
   },
   'R-PERM-2': {

@@ -123,6 +123,8 @@ export const tool = {
       2: 'A removed server is refused without a dispatch, also when another server offers the same name',
       3: "A second server with the same tools changes no name, and never receives the first one's call",
       4: 'A server restarted with the same configuration is called, as documented',
+      5: 'A built-in tool whose version moved since the snapshot is TARGET_CHANGED without a dispatch',
+      6: 'A built-in tool that this release has no more is TOOL_GONE without a dispatch',
     },
   },
   'R-TOOL-12': {

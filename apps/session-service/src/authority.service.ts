@@ -2,7 +2,7 @@ import { fault, sessionService, type Authority } from '@ambit/contracts';
 import { OutboxRelay } from '@ambit/db';
 import { readSnapshot } from '@ambit/capability';
 import { Inject, Injectable } from '@nestjs/common';
-import { agents } from './agent.repository.js';
+import { agents, readablePolicy } from './agent.repository.js';
 import { tokensOf } from './domain/attempt.js';
 import { hasEnded, remainingMs, type RunRecord } from './domain/run-state.js';
 import { FenceReader } from './fence.service.js';
@@ -65,7 +65,7 @@ export class AuthorityService {
       above.map(async ({ agentId, mode }) => {
         const ancestor = await agents.find(db, agentId);
         if (ancestor === undefined) throw fault(sessionService.getAuthority, 'TOOL_NOT_IN_SNAPSHOT');
-        return { agentId, enabled: ancestor.enabled, mode, policy: ancestor.policy };
+        return { agentId, enabled: ancestor.enabled, mode, policy: readablePolicy(ancestor) };
       }),
     );
     const { id: runId, originRunId, sessionId, agentId, projectId, kind, status, stateVersion, fingerprint, pool, principal } = run;
@@ -85,7 +85,7 @@ export class AuthorityService {
       workerId: attempts.at(-1)?.workerId ?? null,
       mode: session.mode,
       enabled: agent.enabled,
-      policy: agent.policy,
+      policy: readablePolicy(agent),
       policyVersion: agent.policyVersion,
       ancestors,
       revokedOwners: Object.entries(mapping.owners).flatMap(([owner, fence]) => ((fences.get(owner) ?? 0) > fence ? [owner] : [])),

@@ -115,4 +115,4 @@ const standingOf = (caller: Caller, held: HeldAuthority): 'current' | 'supersede
   caller.tokenHash === undefined ? 'current' : tokenStanding(held.authority.tokens, caller.tokenHash);
 
 const perMinute = ({ authority }: HeldAuthority): number =>
-  Math.min(authority.policy.limits.callsPerMinute, ...authority.ancestors.map((ancestor) => ancestor.policy.limits.callsPerMinute));
+  Math.min(...[authority, ...authority.ancestors].map(({ policy }) => policy?.limits.callsPerMinute ?? 0));

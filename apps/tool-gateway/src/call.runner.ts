@@ -8,7 +8,7 @@ import { BuiltinDispatcher } from './dispatch/builtin.dispatcher.js';
 import type { Dispatch, Dispatcher } from './dispatch/dispatch.js';
 import { McpDispatcher } from './dispatch/mcp.dispatcher.js';
 import { WorkerDispatcher } from './dispatch/worker.dispatcher.js';
-import { faultBody, stopped, type CallEnd, type DispatchEnd } from './domain/call-end.js';
+import { faultBody, stopped, wasNotSent, type CallEnd, type DispatchEnd } from './domain/call-end.js';
 import type { Operation } from './domain/operation.js';
 import { ForeignClaims } from './foreign.claims.js';
 import { GatewayLease } from './gateway.lease.js';
@@ -191,6 +191,7 @@ export class CallRunner {
         prepared: request.preparation?.target,
         workerId: request.workerId ?? standing.held.authority.workerId,
       });
+      if (wasNotSent(end)) this.gates.refund(claim.agentId);
       const result = await this.outcomes.write(claim, end, performance.now() - open.startedAt);
       resolve(result);
       return result;

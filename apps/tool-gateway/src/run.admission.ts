@@ -46,8 +46,9 @@ export class RunAdmission {
     const { held, more } = asked;
     const decision = this.gates.run(caller, held);
     if (decision.decision === 'refuse') return runFault(decision.code);
+    if (held === undefined) throw new Error('the gates let a run pass that is not there');
     // The origin is the authority's: a name that does not fit it is no other than a run that does not exist.
-    if (held === undefined || held.authority.originRunId !== originRunId) return runFault('TOOL_NOT_IN_SNAPSHOT');
+    if (held.authority.originRunId !== originRunId) return runFault('TOOL_NOT_IN_SNAPSHOT');
     const found = more?.(held);
     return found instanceof Fault ? found : { held, more: found };
   }

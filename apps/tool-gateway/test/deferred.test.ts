@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { argumentsHash } from '@ambit/capability';
-import { Rule, toolGateway, type DeferredCall, type IntendedCall } from '@ambit/contracts';
+import { Policy, toolGateway, type DeferredCall, type IntendedCall } from '@ambit/contracts';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { intend, mcpTool, World, type RunOptions, type TestRun } from './world.js';
 
@@ -75,7 +75,7 @@ it('refuses an approval that came too late, and one of a policy, target or argum
     { change: async () => undefined, more: { target: null }, code: 'APPROVAL_EXPIRED' },
     { change: (run) => world.move(run, { enabled: false }), more: {}, code: 'AGENT_DISABLED' },
     {
-      change: (run) => world.move(run, { policy: { ...run.authority.policy, rules: [Rule.parse({ decision: 'deny', tool: '*say' })] } }),
+      change: (run) => world.move(run, { policy: Policy.parse({ ...run.authority.policy, rules: [{ decision: 'deny', tool: '*say' }] }) }),
       more: {},
       code: 'POLICY_DENIED',
     },

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { sha256Hex } from '@ambit/capability';
-import { Fault, toolGateway } from '@ambit/contracts';
+import { Fault, Policy, toolGateway } from '@ambit/contracts';
 import { collect } from '@ambit/testing';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { builtinTool, intend, mcpTool, World } from './world.js';
@@ -151,7 +151,7 @@ it('fetches a moved authority again before the claim, and refuses by what it say
   );
   await world.nats.connection.flush();
   await world.move(run, {
-    policy: { ...run.authority.policy, rules: [{ decision: 'deny', tool: '*say', when: {}, approvers: [], not: null, expiresMs: null }] },
+    policy: Policy.parse({ ...run.authority.policy, rules: [{ decision: 'deny', tool: '*say' }] }),
   });
   const before = world.authorityCalls;
   const results = await world.send(run, { step: 1, calls: [gone, kept] });

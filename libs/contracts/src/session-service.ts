@@ -194,9 +194,10 @@ export const Authority = z
     principal: Principal,
     mode: PermissionMode,
     enabled: z.boolean(),
-    policy: Policy,
+    /** Null: what is stored cannot be read, which allows nothing. */
+    policy: Policy.nullable(),
     policyVersion: Version,
-    ancestors: z.array(z.object({ agentId: AgentId, enabled: z.boolean(), mode: PermissionMode, policy: Policy })).max(5),
+    ancestors: z.array(z.object({ agentId: AgentId, enabled: z.boolean(), mode: PermissionMode, policy: Policy.nullable() })).max(5),
     /** Owners whose fence moved since the mapping was published; their tools are TOOL_GONE. */
     revokedOwners: z.array(Owner).max(1_000),
     skills: z.array(z.object({ name: z.string().max(64), agentId: AgentId, digest: Hex64 })).max(1_000),

@@ -4,7 +4,7 @@ export { countServed, noteServed, servedCount } from './served.js';
 export { searchedLog, searchMetrics, searchStored } from './leaks.js';
 export { openRecords, record, type ShownRecord } from './records.js';
 export { startNats, type TestNats, type TestNatsOptions } from './nats.js';
-export { startPostgres, type TestPostgres } from './postgres.js';
+export { startPostgres, withClient, type TestPostgres } from './postgres.js';
 export { startService, type TestServiceOptions } from './service.js';
 export { useContainers } from './docker.js';
 export { watchWire } from './wire.js';

@@ -41,7 +41,8 @@ async function fromTemplate(serverUrl: string): Promise<TestPostgres> {
   };
 }
 
-async function withClient(url: string, use: (client: pg.Client) => Promise<void>): Promise<void> {
+/** Runs statements of a test's own on a database, on a connection that is closed after them. */
+export async function withClient(url: string, use: (client: pg.Client) => Promise<void>): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   try {
     await client.connect();

@@ -58,6 +58,13 @@ export function stopped(
   return { kind: 'stopped', status, fault: faultBody(code, more.data, more.message) };
 }
 
+const NOT_SENT: ReadonlySet<string> = new Set(['SERVER_UNAVAILABLE', 'TARGET_CHANGED', 'TOOL_GONE']);
+
+/** Whether whoever stands behind the tool said that the call never reached it. */
+export function wasNotSent(end: DispatchEnd): boolean {
+  return end.kind === 'stopped' && end.status === 'failed' && NOT_SENT.has(end.fault.code);
+}
+
 /** The text of a result's blocks, or its JSON where it has none. */
 export function textOf(result: Pick<ToolResult, 'content' | 'structuredContent'>): string {
   const texts = result.content.flatMap((block) => (typeof block['text'] === 'string' ? [block['text']] : []));
