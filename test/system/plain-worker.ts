@@ -70,7 +70,9 @@ export class PlainWorker {
   /** Takes the next job of the agent's pool and acknowledges it. */
   async take(pool = 'shared'): Promise<RunJob> {
     const pull = JSON.stringify({ batch: 1, expires: JOB_MS * 1_000_000 });
-    const message = await this.connection.request(`${NEXT}.${this.agentId}_${pool}`, pull, { timeout: JOB_MS + 1_000 });
+    // A pulled message keeps the subject it was stored under, so it is taken by an inbox of its own.
+    const options = { timeout: JOB_MS + 1_000, noMux: true };
+    const message = await this.connection.request(`${NEXT}.${this.agentId}_${pool}`, pull, options);
     const job = sessionService.runExecute.payload.parse(message.json());
     if (message.reply !== undefined) this.connection.publish(message.reply, '+ACK');
     return job;
