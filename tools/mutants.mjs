@@ -1,4 +1,4 @@
-// npm run mutants [name …]: switches off one protection at a time, in a copy of the tree, and runs the tests that cite what it keeps.
+// npm run mutants [name …] [-- --json]: switches off one protection at a time, in a copy of the tree, and runs the tests that cite what it keeps.
 // Fails when a protection can go without a citing test going red. tools/mutants/list.mjs says how to add one.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -21,7 +21,8 @@ for (const name of unlisted) console.error(`the gate ${name} does not stand in t
 for (const name of gone) console.error(`tools/mutants/list.mjs names ${name}, which is no gate`);
 
 const all = [...gates.filter((name) => Object.hasOwn(gateClauses, name)).map(gateMutant), ...otherMutants];
-const wanted = process.argv.slice(2);
+const isJson = process.argv.includes('--json');
+const wanted = process.argv.slice(2).filter((argument) => argument !== '--json');
 const unknown = wanted.filter((name) => !all.some((mutant) => mutant.name === name));
 if (unknown.length > 0) {
   console.error(`no mutant "${unknown[0]}"; there are ${all.map(({ name }) => name).join(', ')}`);
@@ -36,24 +37,44 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exi
 /** What the last run of tests printed, for a run that showed nothing. */
 let lastOutput = '';
 
-/** Runs the tests that cite any of the clauses; returns their records, by clause. */
-function runCiting(clauses) {
-  const files = [...new Set(citations.filter(({ clause }) => clauses.includes(clause)).map(({ file }) => file))];
+/** Whether a test is one that must notice: it cites a clause at stake, and has the name that the mutant asks for, if it does. */
+const mustNotice = ({ clauses, only }, entry) =>
+  entry.kind === 'test' && entry.clauses.some((clause) => clauses.includes(clause)) && (only === undefined || entry.test.includes(only));
+
+/** The files with tests that may notice one of the mutants. */
+const filesFor = (several) => [
+  ...new Set(
+    several.flatMap(({ clauses, only }) =>
+      citations
+        .filter(
+          ({ clause, file }) => clauses.includes(clause) && (only === undefined || readFileSync(join(root, file), 'utf8').includes(only)),
+        )
+        .map(({ file }) => file),
+    ),
+  ),
+];
+
+/** Runs the tests that must notice any of the mutants, each file once; returns what they recorded. */
+function runFor(several) {
+  const files = filesFor(several);
   if (files.length === 0) return [];
-  const names = clauses.map((clause) => `${clause}(?![0-9])`).join('|');
-  const { stdout, stderr } = spawnSync('npx', ['--no-install', 'jest', '--runTestsByPath', ...files, '-t', names, '--silent'], {
-    cwd: copy,
-    stdio: ['ignore', 'pipe', 'pipe'],
-    encoding: 'utf8',
-    maxBuffer: 64 * 1024 * 1024,
-    env: { ...process.env, NODE_OPTIONS: '--experimental-vm-modules --disable-warning=ExperimentalWarning', NX_TUI: 'false' },
-    timeout: 10 * 60_000,
-  });
+  const names = several.map(({ clauses, only }) => only ?? clauses.map((clause) => `${clause}(?![0-9])`).join('|')).join('|');
+  const { stdout, stderr } = spawnSync(
+    'npx',
+    ['--no-install', 'jest', '--runInBand', '--runTestsByPath', ...files, '-t', names, '--silent'],
+    {
+      cwd: copy,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      encoding: 'utf8',
+      maxBuffer: 64 * 1024 * 1024,
+      env: { ...process.env, NODE_OPTIONS: '--experimental-vm-modules --disable-warning=ExperimentalWarning', NX_TUI: 'false' },
+      timeout: 20 * 60_000,
+    },
+  );
   lastOutput = `${stdout}${stderr}`;
   return readRecords(copy)
     .files.filter(({ file }) => files.includes(file))
-    .flatMap(({ entries }) => entries)
-    .filter((entry) => entry.kind === 'test' && entry.clauses.some((clause) => clauses.includes(clause)));
+    .flatMap(({ entries }) => entries);
 }
 
 /** The built package is what a service runs; the source is what a test of the package runs. */
@@ -63,17 +84,23 @@ function rebuild(file) {
   execFileSync('npm', ['run', '-s', 'build'], { cwd: workspace, stdio: 'pipe' });
 }
 
-/** What the tests say of the tree as it is; several mutants share it. */
+/** What the tests say of the tree as it is: one run for all mutants whose tests are named, one for each set of clauses otherwise. */
 const unchanged = new Map();
-function runUnchanged(clauses) {
-  const key = clauses.join();
-  if (!unchanged.has(key)) unchanged.set(key, runCiting(clauses));
-  return unchanged.get(key);
+function runUnchanged(mutant) {
+  const several = mutant.only === undefined ? [mutant] : mutants.filter(({ only }) => only !== undefined);
+  const key = mutant.only === undefined ? mutant.clauses.join() : '';
+  if (!unchanged.has(key)) unchanged.set(key, runFor(several));
+  return unchanged.get(key).filter((entry) => mustNotice(mutant, entry));
 }
 
 const failures = [];
-const say = (name, text) => console.log(`${name.padEnd(18)} ${text}`);
-for (const { name, file, find, replace, clauses } of mutants) {
+const verdicts = [];
+const say = (name, text) => {
+  verdicts.push({ name, held: text.startsWith('ok'), says: text.replace(/^(ok|FAILED)\s+/, '') });
+  if (!isJson) console.log(`${name.padEnd(18)} ${text}`);
+};
+for (const mutant of mutants) {
+  const { name, file, find, replace, clauses } = mutant;
   const path = join(copy, file);
   const source = readFileSync(path, 'utf8');
   if (source.split(find).length !== 2) {
@@ -81,7 +108,7 @@ for (const { name, file, find, replace, clauses } of mutants) {
     say(name, `FAILED  ${file} must hold "${find}" once`);
     continue;
   }
-  const before = runUnchanged(clauses);
+  const before = runUnchanged(mutant);
   if (before.length === 0) {
     failures.push(name);
     const isCited = citations.some(({ clause }) => clauses.includes(clause));
@@ -104,7 +131,7 @@ for (const { name, file, find, replace, clauses } of mutants) {
     source.replace(find, () => replace),
   );
   rebuild(file);
-  const after = runCiting(clauses);
+  const after = runFor([mutant]).filter((entry) => mustNotice(mutant, entry));
   writeFileSync(path, source);
   rebuild(file);
   const killers = after.filter(({ passed }) => !passed);
@@ -118,8 +145,9 @@ for (const { name, file, find, replace, clauses } of mutants) {
   }
 }
 
+if (isJson) console.log(JSON.stringify({ protections: verdicts, notHeld: [...failures, ...unlisted, ...gone] }));
 if (failures.length + unlisted.length + gone.length > 0) {
   console.error(`\nnot held by a test: ${[...failures, ...unlisted, ...gone].join(', ')}`);
   process.exit(1);
 }
-console.log(`\n${mutants.length} protections, each held by a test`);
+if (!isJson) console.log(`\n${mutants.length} protections, each held by a test`);

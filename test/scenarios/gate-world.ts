@@ -60,6 +60,13 @@ export class GateWorld {
     return this.system.bus.call(mcpBroker.testServer, { id }, { timeoutMs: 60_000 });
   }
 
+  /** Waits by asking the server of this name to connect: a plugin's server is known with its first start. */
+  async serverKnown(slug: string): Promise<void> {
+    const { id } = await this.system.bus.call(mcpBroker.getServer, { projectId: 'default', slug });
+    const server = await this.system.bus.call(mcpBroker.testServer, { id }, { timeoutMs: 60_000 });
+    expect(server).toMatchObject({ state: 'connected', tools: 1 });
+  }
+
   /** An agent of its own in full access to every server, where the policy says nothing else; and its worker. */
   async agent(policy: AgentInput['policy'] = {}): Promise<PlainWorker> {
     const id = `agent-${randomUUID().slice(0, 8)}`;
@@ -108,9 +115,9 @@ export class GateWorld {
   /** Holds a result against one refusal: its code, the gate in its audit record, and that nothing was claimed. */
   async expectRefusal(
     { attempt, step, call, result }: { attempt: Attempt; step: number; call: IntendedCall; result: CallResult | undefined },
-    { code, gate }: { readonly code: string; readonly gate: string },
+    { code, gate, status = 'refused' }: { readonly code: string; readonly gate: string; readonly status?: CallResult['status'] },
   ): Promise<void> {
-    expect(result).toMatchObject({ callId: call.callId, status: 'refused', fault: { code } });
+    expect(result).toMatchObject({ callId: call.callId, status, fault: { code } });
     expect(await this.isClaimed(attempt, step, call)).toBe(false);
     expect(await this.gateOf(attempt, step, call)).toBe(gate);
   }

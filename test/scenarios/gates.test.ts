@@ -104,7 +104,7 @@ verifies('R-EXEC-18#1', 'gate not-aborted: a cancel that came before the call', 
   world.system.bus.signal(toolGateway.cancelOperation, { operationId, reason: 'changed my mind' }, { keys: { operationId } });
   await world.system.connection.flush();
   const [result, next] = await worker.execute(attempt, 0, [call, other]);
-  await world.expectRefusal({ attempt, step: 0, call, result }, { code: 'CANCELLED', gate: 'not-aborted' });
+  await world.expectRefusal({ attempt, step: 0, call, result }, { code: 'CANCELLED', gate: 'not-aborted', status: 'cancelled' });
   expect(next).toMatchObject({ status: 'completed' });
 });
 
