@@ -10,7 +10,7 @@ import { intend, operationOf } from '../system/plain-worker.js';
 import { verifies } from '../verifies.js';
 import { alice, codes, faultOf, GateWorld } from './gate-world.js';
 
-jest.setTimeout(120_000);
+jest.setTimeout(240_000);
 const ECHO = 'mcp__echo__echo';
 const LOOK = 'mcp__look__echo';
 const echo = (text = 'hello') => intend(ECHO, { text });

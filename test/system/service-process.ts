@@ -2,7 +2,7 @@ import { startGuarded, type Exit, type GuardedProcess } from '@ambit/embedded';
 import type { ServiceName } from '@ambit/contracts';
 import { existsSync, readFileSync } from 'node:fs';
 
-const READY_MS = 60_000;
+const READY_MS = 180_000;
 const LOG_LINES = 20;
 
 export interface ServiceProcessOptions {
