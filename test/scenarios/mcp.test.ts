@@ -1,3 +1,4 @@
+// Long because one running system serves every scenario of servers: starting it takes longer than all of them.
 import { mcpBroker, toolGateway, type Input, type Output } from '@ambit/contracts';
 import { canary, canariesIn, collect, type Collector } from '@ambit/testing';
 import { afterAll, beforeAll, expect, jest } from '@jest/globals';

@@ -1,3 +1,4 @@
+// Long because the gateway’s neighbours answer from one state: session-service, the broker, a worker and the runs they all know.
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Responder, silentLog } from '@ambit/bus';
 import {

@@ -1,3 +1,4 @@
+// Long because the compositions that must agree are read side by side: one table of inputs, one property beside each.
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { canonicalRecord, fingerprint } from '../src/canonical.js';
