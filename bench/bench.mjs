@@ -24,7 +24,19 @@ const { values: options } = parseArgs({
 });
 const repetitions = Math.max(5, Math.min(12, Number(options.repetitions) || 0));
 /** Calls of one cell in one repetition, by how many are open at once. */
-const CALLS = new Map(options.quick ? [[1, 128], [8, 256], [64, 1_024]] : [[1, 384], [8, 1_024], [64, 4_096]]);
+const CALLS = new Map(
+  options.quick
+    ? [
+        [1, 128],
+        [8, 256],
+        [64, 1_024],
+      ]
+    : [
+        [1, 384],
+        [8, 1_024],
+        [64, 4_096],
+      ],
+);
 const WARM_UP = { lanes: 64, calls: options.quick ? 2_048 : 8_192 };
 const LANES = 64;
 
@@ -51,10 +63,18 @@ async function measure(stack) {
     await Promise.all([world.begin(LANES), worker.take(LANES)]);
     say(`${LANES} runs of ${LANES} sessions are open`);
     cells.push(await floorCell(connection, { natsUrl: stack.natsUrl, credentials }));
-    cells.push(callCell(worker, { name: 'memory', title: 'worker → gateway → broker → in-memory echo', tool: 'mcp__bench-memory__echo' }));
-    cells.push(callCell(worker, { name: 'stdio', title: 'worker → gateway → runner → stdio echo', tool: 'mcp__bench-stdio__echo' }));
+    const journal = await JournalView.open(connection);
+    cells.push(
+      callCell(
+        { worker, journal },
+        { name: 'memory', title: 'worker → gateway → broker → in-memory echo', tool: 'mcp__bench-memory__echo' },
+      ),
+    );
+    cells.push(
+      callCell({ worker, journal }, { name: 'stdio', title: 'worker → gateway → runner → stdio echo', tool: 'mcp__bench-stdio__echo' }),
+    );
     cells.push(await directCell());
-    const measured = await repeat(cells, { journal: await JournalView.open(connection), worker, stack });
+    const measured = await repeat(cells, { journal, worker, stack });
     await worker.finish();
     return { cells, measured, idle, nats: connection.info?.version };
   } finally {

@@ -31,13 +31,14 @@ export async function floorCell(connection, { natsUrl, credentials }) {
 }
 
 /** (b), (c): worker → gateway → broker or runner → echo. */
-export function callCell(worker, { name, title, tool }) {
+export function callCell({ worker, journal }, { name, title, tool }) {
   const isRight = ({ content }) => content?.[0]?.text === text;
   return {
     name,
     title,
     callsAtOnce: CALLS_IN_STEP,
     isJournaled: true,
+    settle: () => journal.quiet(),
     prepare: (lanes, perLane) => worker.prepare({ lanes, perLane, tool, input, isRight }),
     close: async () => undefined,
   };

@@ -5,7 +5,9 @@ import { journalSubject, streams } from '@ambit/contracts';
 import { AckPolicy, DeliverPolicy, jetstreamManager } from '@nats-io/jetstream';
 
 const { name } = streams.journal;
-const QUIET_MS = 20_000;
+const QUIET_MS = 60_000;
+/** The gateway gathers facts for 150 ms, outboxes are looked into when they are told to be. */
+const STILL_MS = 300;
 
 export class JournalView {
   #manager;
@@ -35,13 +37,25 @@ export class JournalView {
     return facts;
   }
 
-  /** Waits until nobody has facts left to read: what one cell leaves behind is not to be paid by the next. */
+  /** Waits until nothing that was stored is still to be read, and nothing more is stored: what one cell leaves behind is not to be paid by the next. */
   async quiet() {
+    let before = -1;
     for (const until = performance.now() + QUIET_MS; performance.now() < until;) {
-      let open = 0;
-      for await (const { num_pending: unread, num_ack_pending: unsettled } of this.#manager.consumers.list(name)) open += unread + unsettled;
-      if (open === 0) return;
-      await pause(50);
+      const { open, last } = await this.#unsettled();
+      if (open === 0 && last === before) return;
+      before = last;
+      await pause(STILL_MS);
     }
+  }
+
+  async #unsettled() {
+    let open = 0;
+    let last = 0;
+    for (const stream of [streams.journal.name, streams.events.name]) {
+      last += (await this.#manager.streams.info(stream)).state.last_seq;
+      for await (const { num_pending: unread, num_ack_pending: unsettled } of this.#manager.consumers.list(stream))
+        open += unread + unsettled;
+    }
+    return { open, last };
   }
 }

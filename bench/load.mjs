@@ -12,6 +12,7 @@ export async function load(cell, { lanes, calls }) {
     const perLane = Math.min(left, cell.callsAtOnce ?? left);
     left -= perLane;
     const call = await cell.prepare(lanes, perLane);
+    await cell.settle?.();
     const began = performance.now();
     await Promise.all(
       Array.from({ length: lanes }, async (_, lane) => {

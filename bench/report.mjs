@@ -2,7 +2,11 @@
 
 const number = (value, digits = 2) => (Number.isFinite(value) ? value.toFixed(digits) : '-');
 const table = (head, rows) =>
-  [`| ${head.join(' | ')} |`, `| ${head.map((_, index) => (index === 0 ? '---' : '---:')).join(' | ')} |`, ...rows.map((row) => `| ${row.join(' | ')} |`)].join('\n');
+  [
+    `| ${head.join(' | ')} |`,
+    `| ${head.map((_, index) => (index === 0 ? '---' : '---:')).join(' | ')} |`,
+    ...rows.map((row) => `| ${row.join(' | ')} |`),
+  ].join('\n');
 
 export function reportOf({ machine, cells, rows, comparisons, idle, composing, complaints }) {
   const titles = new Map(cells.map(({ name, title }) => [name, title]));
@@ -14,7 +18,12 @@ export function reportOf({ machine, cells, rows, comparisons, idle, composing, c
     ),
     table(
       ['compared', 'at once', 'median', 'range'],
-      comparisons.map(({ name, lanes, median, lowest, highest }) => [name, lanes, number(median), `${number(lowest)} to ${number(highest)}`]),
+      comparisons.map(({ name, lanes, median, lowest, highest }) => [
+        name,
+        lanes,
+        number(median),
+        `${number(lowest)} to ${number(highest)}`,
+      ]),
     ),
     processorTable(rows, titles),
     table(

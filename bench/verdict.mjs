@@ -48,14 +48,18 @@ export function complaintsOf(measured, comparisons) {
   if (errors > 0) found.push(`${errors} calls failed; there may be none.`);
   for (const { cell, lanes, repetition, calls, facts } of measured) {
     if (facts !== undefined && facts !== calls * BUDGET.factsPerCall)
-      found.push(`The journal took ${facts} facts for ${calls} calls (${cell}, ${lanes} at once, repetition ${repetition}); it has to take two a call.`);
+      found.push(
+        `The journal took ${facts} facts for ${calls} calls (${cell}, ${lanes} at once, repetition ${repetition}); it has to take two a call.`,
+      );
   }
   const latency = value('p50 memory / floor', 1);
   if (!(latency <= BUDGET.latencyRatio))
     found.push(`One call at a time takes ${latency.toFixed(2)} times the floor; it may take ${BUDGET.latencyRatio}.`);
   const rate = value('rate memory / floor', 64);
-  if (!(rate >= BUDGET.rateRatio)) found.push(`With 64 runs the rate is ${rate.toFixed(2)} of the floor; it has to be ${BUDGET.rateRatio}.`);
+  if (!(rate >= BUDGET.rateRatio))
+    found.push(`With 64 runs the rate is ${rate.toFixed(2)} of the floor; it has to be ${BUDGET.rateRatio}.`);
   const added = value('p50 stdio - direct, ms', 1);
-  if (!(added <= BUDGET.addedMs)) found.push(`A stdio server costs ${added.toFixed(2)} ms more than with the SDK alone; it may cost ${BUDGET.addedMs}.`);
+  if (!(added <= BUDGET.addedMs))
+    found.push(`A stdio server costs ${added.toFixed(2)} ms more than with the SDK alone; it may cost ${BUDGET.addedMs}.`);
   return found;
 }
