@@ -2,26 +2,57 @@ import { AuditRecord } from '@ambit/contracts';
 import { DB, type AdminDb, type Prisma } from '@ambit/db';
 import { Inject, Injectable } from '@nestjs/common';
 
+const AT_ONCE = 200;
+
+interface Waiting {
+  readonly record: AuditRecord;
+  readonly resolve: () => void;
+  readonly reject: (reason: unknown) => void;
+}
+
 /** The audit view: every owner's records in one place, to be searched. */
 @Injectable()
 export class AuditRepository {
+  readonly #waiting: Waiting[] = [];
+  #isWriting = false;
+
   constructor(@Inject(DB) private readonly db: AdminDb) {}
 
-  /** The same record twice is one. */
-  async add(record: AuditRecord): Promise<void> {
-    const { owner, action, target } = record;
-    const sequence = BigInt(record.sequence);
-    const row = {
-      owner,
-      sequence,
+  /** The same record twice is one. Records that come while others are written are written together. */
+  add(record: AuditRecord): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ record, resolve, reject });
+      if (!this.#isWriting) void this.#writeAll();
+    });
+  }
+
+  async #writeAll(): Promise<void> {
+    this.#isWriting = true;
+    while (this.#waiting.length > 0) {
+      const together = this.#waiting.splice(0, AT_ONCE);
+      try {
+        await this.#write(together);
+        for (const { resolve } of together) resolve();
+      } catch {
+        // Which of them it was shows when each is written by itself.
+        for (const one of together) await this.#write([one]).then(one.resolve, one.reject);
+      }
+    }
+    this.#isWriting = false;
+  }
+
+  async #write(waiting: readonly Waiting[]): Promise<void> {
+    const data = waiting.map(({ record }) => ({
+      owner: record.owner,
+      sequence: BigInt(record.sequence),
       at: new Date(record.at),
-      action,
-      target,
+      action: record.action,
+      target: record.target,
       principal: record.principal?.id ?? null,
       actor: record.actor?.id ?? null,
       record: record as unknown as Prisma.InputJsonValue,
-    };
-    await this.db.adminAuditView.upsert({ where: { owner_sequence: { owner, sequence } }, create: row, update: {} });
+    }));
+    await this.db.adminAuditView.createMany({ data, skipDuplicates: true });
   }
 
   async list(where: Prisma.AdminAuditViewWhereInput, page: { readonly skip: number; readonly take: number }): Promise<AuditRecord[]> {

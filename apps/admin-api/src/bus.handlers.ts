@@ -13,6 +13,9 @@ import { Controller } from '@nestjs/common';
 import { AuditRepository } from './audit.repository.js';
 import { RenewalService } from './renewal.service.js';
 
+/** Each call leaves a record; their order is in their numbers. */
+const MANY = { concurrency: 64 };
+
 /** What this service answers and hears on the bus. */
 @Controller()
 export class BusHandlers {
@@ -25,12 +28,12 @@ export class BusHandlers {
     return this.renewal.renew(input, call);
   }
 
-  @Hears(sessionService.auditAppended)
-  @Hears(toolGateway.auditAppended)
-  @Hears(mcpBroker.auditAppended)
-  @Hears(skillStore.auditAppended)
-  @Hears(pluginRegistry.auditAppended)
-  @Hears(adminApi.auditAppended)
+  @Hears(sessionService.auditAppended, MANY)
+  @Hears(toolGateway.auditAppended, MANY)
+  @Hears(mcpBroker.auditAppended, MANY)
+  @Hears(skillStore.auditAppended, MANY)
+  @Hears(pluginRegistry.auditAppended, MANY)
+  @Hears(adminApi.auditAppended, MANY)
   audited(record: AuditRecord) {
     return this.audit.add(record);
   }
