@@ -127,7 +127,7 @@ export class Projection implements OnApplicationBootstrap, OnApplicationShutdown
     const { runId, sessionId, agentId, operationId, callId, tool, rule } = claim;
     const { status, durationMs, at } = outcome;
     const fault = outcome.fault ?? null;
-    await this.bus.emit(
+    this.bus.hint(
       toolGateway.callEnded,
       { runId, sessionId, agentId, operationId, callId, tool, status, fault, rule, durationMs, at },
       { keys: { runId }, id: `${operationId}.ended` },

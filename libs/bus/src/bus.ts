@@ -17,7 +17,7 @@ import {
   type SignalContract,
   type StoredMessage,
 } from '@ambit/contracts';
-import { jetstream, type JetStreamClient } from '@nats-io/jetstream';
+import { JetStreamApiError, type ApiError } from '@nats-io/jetstream';
 import { headers, type Msg, type MsgHdrs, type NatsConnection } from '@nats-io/nats-core';
 import type { Call } from './call.js';
 import { writeIdentity, type Identity } from './identity.js';
@@ -62,17 +62,19 @@ export interface BusOptions {
 // While a replica is being replaced nobody may be subscribed for a moment.
 const NOBODY_BACKOFF_MS = [20, 60, 150, 400] as const;
 
+const STORE_MS = 5_000;
+const STORE_TRIES = 3;
+const STORE_BACKOFF_MS = 250;
+
 /** Speaks contracts: asks, tells, hands out work, signals. Needs no framework. */
 export class Bus {
   readonly connection: NatsConnection;
   readonly #requests: Requests;
-  readonly #jetstream: JetStreamClient;
   readonly #maxBytes: number;
 
   constructor(connection: NatsConnection, options: BusOptions = {}) {
     this.connection = connection;
     this.#requests = new Requests(connection, options.inboxPrefix ?? '_INBOX');
-    this.#jetstream = jetstream(connection);
     this.#maxBytes = options.maxMessageBytes ?? MAX_PAYLOAD_BYTES;
   }
 
@@ -120,13 +122,26 @@ export class Bus {
     );
   }
 
+  /** Sends a fact to the events stream and waits for nothing: for hints that come in numbers, of which one may be lost. */
+  hint<C extends EventContract>(contract: C, payload: Payload<C>, ...[options]: Optional<PublishOptions<C>>): void {
+    const message = eventMessage(contract, payload, this.#storedOptions<C>(options));
+    this.connection.publish(message.subject, message.payload, { headers: storedHeaders(message) });
+  }
+
   /** Publishes a shaped message to its stream. Throws the server's JetStreamApiError when the stream refuses it. */
   async store(message: StoredMessage): Promise<Stored> {
     if (Buffer.byteLength(message.payload) > this.#maxBytes) throw this.#tooLarge(Buffer.byteLength(message.payload));
-    const sent = headers();
-    for (const [name, value] of Object.entries(message.headers)) sent.set(name, value);
-    const ack = await this.#jetstream.publish(message.subject, message.payload, { msgID: message.messageId, headers: sent, retries: 3 });
-    return { stream: ack.stream, sequence: ack.seq, duplicate: ack.duplicate };
+    const sent = storedHeaders(message);
+    for (let tries = 1; ; tries++) {
+      try {
+        return storedOf(await this.#requests.send(message.subject, message.payload, { headers: sent, timeoutMs: STORE_MS }));
+      } catch (error) {
+        // Repeating is harmless: the stream drops what it has by the message's id.
+        const mayPass = error instanceof NobodyThere || (error instanceof Fault && error.code === 'TIMEOUT');
+        if (!mayPass || tries === STORE_TRIES) throw error;
+        await rest(STORE_BACKOFF_MS * tries, undefined);
+      }
+    }
   }
 
   /** Asks a subject that is no contract's, as JetStream's own are. Rejects with UNAVAILABLE when nobody is there, with TIMEOUT when no answer came. */
@@ -212,6 +227,21 @@ export class Bus {
   #tooLarge(actualBytes: number): Fault {
     return platformFault('TOO_LARGE', { limitBytes: this.#maxBytes, actualBytes });
   }
+}
+
+function storedHeaders({ headers: given, messageId }: StoredMessage): MsgHdrs {
+  const sent = headers();
+  for (const [name, value] of Object.entries(given)) sent.set(name, value);
+  sent.set(HEADER.messageId, messageId);
+  return sent;
+}
+
+/** Reads a stream's acknowledgement; throws what it refused with. */
+function storedOf(answer: Msg): Stored {
+  const ack = answer.json<{ error?: ApiError; stream?: string; seq?: number; duplicate?: boolean }>();
+  if (ack.error !== undefined) throw new JetStreamApiError(ack.error);
+  if (ack.stream === undefined || ack.seq === undefined) throw new Error(`${answer.subject}: the acknowledgement is not a stream’s`);
+  return { stream: ack.stream, sequence: ack.seq, duplicate: ack.duplicate === true };
 }
 
 /** The answer's JSON; undefined where there is none, which only a contract without an answer takes. */

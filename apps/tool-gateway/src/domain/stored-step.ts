@@ -11,11 +11,25 @@ export function callDigest(call: Pick<IntendedCall, 'name' | 'arguments'>): stri
   return digestOf({ arguments: call.arguments, name: call.name });
 }
 
+type Stored = NonNullable<Authority['step']>;
+type Places = ReadonlyMap<string, { readonly position: number; readonly digest: string }>;
+const known = new WeakMap<Stored, Places>();
+
+/** Where each call of a stored step stands; made once for a step, however many batches ask. */
+function placesOf(stored: Stored): Places {
+  let places = known.get(stored);
+  if (places === undefined) {
+    places = new Map(stored.calls.map((call, position) => [call.callId, { position, digest: call.digest }]));
+    known.set(stored, places);
+  }
+  return places;
+}
+
 /** Finds a batch's calls in the stored step: only what was stored is executed, with the arguments that were stored. */
 export function findInStep(stored: Authority['step'], step: number, calls: readonly IntendedCall[]): StepAnswer {
   if (stored === null || stored.step !== step)
     return { kind: 'unknown', reason: `step ${step} is not the stored step of this run; store it with run.step first` };
-  const places = new Map(stored.calls.map((call, position) => [call.callId, { position, digest: call.digest }]));
+  const places = placesOf(stored);
   const positions: number[] = [];
   for (const call of calls) {
     const place = places.get(call.callId);
