@@ -1,4 +1,4 @@
-import { httpApi, platformFaults, type FaultMap, type HttpRoute } from '@ambit/contracts';
+import { httpApi, jsonSchemaOf, platformFaults, type FaultMap, type HttpRoute } from '@ambit/contracts';
 import { z } from 'zod';
 
 /** The OpenAPI 3.1 document of the routes. */
@@ -60,13 +60,13 @@ function operation(operationId: string, route: HttpRoute): Readonly<Record<strin
       : {
           requestBody: {
             required: !(route.body instanceof z.ZodOptional),
-            content: { 'application/json': { schema: schemaOf(route.body) } },
+            content: { 'application/json': { schema: jsonSchemaOf(route.body) } },
           },
         }),
     responses: {
       [String(route.status)]: {
         description: 'Done',
-        content: { [route.answers === 'stream' ? 'text/event-stream' : 'application/json']: { schema: schemaOf(route.output) } },
+        content: { [route.answers === 'stream' ? 'text/event-stream' : 'application/json']: { schema: jsonSchemaOf(route.output) } },
       },
       ...problems({ ...platformFaults, ...route.errors }),
     },
@@ -78,7 +78,7 @@ function parameters(schema: z.ZodObject, place: 'path' | 'query'): Readonly<Reco
     name,
     in: place,
     required: place === 'path' || !field.safeParse(undefined).success,
-    schema: schemaOf(field),
+    schema: jsonSchemaOf(field),
   }));
 }
 
@@ -93,10 +93,4 @@ function problems(errors: FaultMap): Readonly<Record<string, unknown>> {
       { description: lines.join('\n\n'), content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } } },
     ]),
   );
-}
-
-/** Readers must bear fields they do not know, so objects stay open. */
-function schemaOf(schema: z.ZodType): unknown {
-  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
-  return rest;
 }

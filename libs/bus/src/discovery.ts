@@ -1,7 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
-import type { Rpc } from '@ambit/contracts';
+import { jsonSchemaOf, type Rpc } from '@ambit/contracts';
 import type { Msg, NatsConnection, Subscription } from '@nats-io/nats-core';
-import { z } from 'zod';
 import type { EndpointStats } from './endpoint-stats.js';
 
 export interface DiscoveryOptions {
@@ -71,7 +70,7 @@ export class Discovery {
   #hashOf(contract: Rpc): string {
     let hash = this.#hashes.get(contract);
     if (hash === undefined) {
-      const schemas = [contract.input, contract.output].map((schema) => z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }));
+      const schemas = [contract.input, contract.output].map(jsonSchemaOf);
       hash = createHash('sha256').update(JSON.stringify(schemas)).digest('hex').slice(0, 16);
       this.#hashes.set(contract, hash);
     }

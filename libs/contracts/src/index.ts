@@ -3,6 +3,7 @@ export { event, fault, job, rpc, signal } from './kit/contract.js';
 export type { Audience, Contract, EventContract, Input, JobContract, Keys, KeysOf, Output, Parsed, Payload, Returns, Rpc, SignalContract } from './kit/contract.js';
 export { keysOf, pattern, subject } from './kit/subject.js';
 export { fromToken, toToken } from './kit/token.js';
+export { jsonSchemaOf, safeParse, type Schema } from './kit/schema.js';
 export { HEADER } from './kit/headers.js';
 export { eventMessage, jobMessage, type StoredMessage, type StoredOptions } from './kit/stored-message.js';
 export { platformFault, platformFaults, type PlatformCode } from './faults.js';

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { continueTrace, traceIdOf } from '@ambit/bus';
-import { Fault, httpApi, platformFault, platformFaults, type HttpRoute } from '@ambit/contracts';
+import { Fault, httpApi, platformFault, platformFaults, safeParse, type HttpRoute, type Schema } from '@ambit/contracts';
 import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
 import type { z } from 'zod';
@@ -99,8 +99,8 @@ function send(response: ServerResponse, status: number, type: string, body: unkn
   response.end(text);
 }
 
-function parse<T extends z.ZodType>(schema: T, value: unknown, part: string): z.output<T> {
-  const parsed = schema.safeParse(value);
+function parse<T extends Schema>(schema: T, value: unknown, part: string): z.output<T> {
+  const parsed = safeParse(schema, value);
   if (parsed.success) return parsed.data;
   const issues = parsed.error.issues
     .slice(0, 20)

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { Schema } from './schema.js';
 import { Fault, type FaultDef, type FaultMap } from './fault.js';
 
 /** `evt.….published.{skillId}` has the one key `skillId`. */
@@ -9,12 +10,7 @@ export type Keys<S extends string> = S extends `${string}{${infer P}}${infer Res
 /** Who may publish a request: services only, or also the workers' NATS account. */
 export type Audience = 'service' | 'worker';
 
-export interface Rpc<
-  S extends string = string,
-  I extends z.ZodType = z.ZodType,
-  O extends z.ZodType = z.ZodType,
-  E extends FaultMap = FaultMap,
-> {
+export interface Rpc<S extends string = string, I extends Schema = Schema, O extends Schema = Schema, E extends FaultMap = FaultMap> {
   readonly kind: 'rpc';
   readonly subject: S;
   readonly owner: string;
@@ -28,7 +24,7 @@ export interface Rpc<
   readonly timeoutMs: number;
 }
 
-interface Message<K extends string, S extends string, P extends z.ZodType> {
+interface Message<K extends string, S extends string, P extends Schema> {
   readonly kind: K;
   readonly subject: S;
   readonly owner: string;
@@ -36,21 +32,21 @@ interface Message<K extends string, S extends string, P extends z.ZodType> {
   readonly payload: P;
 }
 /** A fact, stored in AMBIT_EVENTS; a hint to re-read, never the only carrier of truth. */
-export type EventContract<S extends string = string, P extends z.ZodType = z.ZodType> = Message<'event', S, P>;
+export type EventContract<S extends string = string, P extends Schema = Schema> = Message<'event', S, P>;
 /** Work for exactly one taker, on a JetStream work queue. */
-export type JobContract<S extends string = string, P extends z.ZodType = z.ZodType> = Message<'job', S, P> & { readonly stream: string };
+export type JobContract<S extends string = string, P extends Schema = Schema> = Message<'job', S, P> & { readonly stream: string };
 /** A signal to whoever listens now; never stored. */
-export type SignalContract<S extends string = string, P extends z.ZodType = z.ZodType> = Message<'signal', S, P> & {
+export type SignalContract<S extends string = string, P extends Schema = Schema> = Message<'signal', S, P> & {
   readonly audience: Audience;
 };
 
 export type Contract = Rpc | EventContract | JobContract | SignalContract;
 
-export type Input<C extends { readonly input: z.ZodType }> = z.input<C['input']>;
-export type Parsed<C extends { readonly input: z.ZodType }> = z.output<C['input']>;
-export type Returns<C extends { readonly output: z.ZodType }> = z.input<C['output']>;
-export type Output<C extends { readonly output: z.ZodType }> = z.output<C['output']>;
-export type Payload<C extends { readonly payload: z.ZodType }> = z.input<C['payload']>;
+export type Input<C extends { readonly input: Schema }> = z.input<C['input']>;
+export type Parsed<C extends { readonly input: Schema }> = z.output<C['input']>;
+export type Returns<C extends { readonly output: Schema }> = z.input<C['output']>;
+export type Output<C extends { readonly output: Schema }> = z.output<C['output']>;
+export type Payload<C extends { readonly payload: Schema }> = z.input<C['payload']>;
 export type KeysOf<C extends { readonly subject: string }> = Keys<C['subject']>;
 
 const SUBJECT = /^ambit\.(rpc|evt|job|ctl)\.([a-z0-9-]+)\.v[1-9][0-9]*\.[a-z0-9-]+\.[a-z0-9-]+(\.\{[A-Za-z]+\})*$/;
@@ -62,7 +58,7 @@ function ownerOf(subject: string, kind: string): string {
   return match[2];
 }
 
-export interface RpcDef<I extends z.ZodType, O extends z.ZodType, E extends FaultMap> {
+export interface RpcDef<I extends Schema, O extends Schema, E extends FaultMap> {
   readonly summary: string;
   readonly input: I;
   readonly output: O;
@@ -76,7 +72,7 @@ export interface RpcDef<I extends z.ZodType, O extends z.ZodType, E extends Faul
 }
 
 /** Declares a question and its answer. Types, validation, documents and NATS permissions are read off the value. */
-export function rpc<const S extends string, I extends z.ZodType, O extends z.ZodType, const E extends FaultMap = {}>(
+export function rpc<const S extends string, I extends Schema, O extends Schema, const E extends FaultMap = {}>(
   subject: S,
   def: RpcDef<I, O, E>,
 ): Rpc<S, I, O, E> {
@@ -94,21 +90,21 @@ export function rpc<const S extends string, I extends z.ZodType, O extends z.Zod
   };
 }
 
-export function event<const S extends string, P extends z.ZodType>(
+export function event<const S extends string, P extends Schema>(
   subject: S,
   def: { readonly summary: string; readonly payload: P },
 ): EventContract<S, P> {
   return { kind: 'event', subject, owner: ownerOf(subject, 'evt'), ...def };
 }
 
-export function job<const S extends string, P extends z.ZodType>(
+export function job<const S extends string, P extends Schema>(
   subject: S,
   def: { readonly summary: string; readonly payload: P; readonly stream: string },
 ): JobContract<S, P> {
   return { kind: 'job', subject, owner: ownerOf(subject, 'job'), ...def };
 }
 
-export function signal<const S extends string, P extends z.ZodType>(
+export function signal<const S extends string, P extends Schema>(
   subject: S,
   def: { readonly summary: string; readonly payload: P; readonly audience?: Audience },
 ): SignalContract<S, P> {
@@ -116,7 +112,7 @@ export function signal<const S extends string, P extends z.ZodType>(
 }
 
 type CodeOf<C extends { readonly errors: FaultMap }> = keyof C['errors'] & string;
-type DataOf<D extends FaultDef | undefined> = D extends { readonly data: infer T extends z.ZodType }
+type DataOf<D extends FaultDef | undefined> = D extends { readonly data: infer T extends Schema }
   ? [data: z.input<T>, message?: string]
   : [data?: undefined, message?: string];
 

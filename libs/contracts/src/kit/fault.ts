@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { Schema } from './schema.js';
 
 /** `later`: the same request may succeed after a while. `never`: repeating it unchanged cannot help, or may do harm. */
 export type Retry = 'never' | 'later';
@@ -9,7 +10,7 @@ export interface FaultDef {
   readonly retry: Retry;
   /** For a person: what was wrong and what would be right. The API is `code` and `data`, never this text. */
   readonly message: string;
-  readonly data?: z.ZodType;
+  readonly data?: Schema;
 }
 
 export type FaultMap = Readonly<Record<string, FaultDef>>;

@@ -1,12 +1,19 @@
 import type { z } from 'zod';
 import type { FaultMap } from './fault.js';
+import type { Schema } from './schema.js';
 
 /** What a caller has to be entitled to; roles are sets of these. */
 export type Action = 'read' | 'operate' | 'decide' | 'send' | 'administer' | 'audit';
 export type Method = 'GET' | 'PUT' | 'POST' | 'DELETE';
 
 /** One HTTP operation as a value: server, client and OpenAPI are read off it. */
-export interface HttpRoute<P extends z.ZodObject = z.ZodObject, Q extends z.ZodObject = z.ZodObject, B extends z.ZodType = z.ZodType, O extends z.ZodType = z.ZodType, E extends FaultMap = FaultMap> {
+export interface HttpRoute<
+  P extends z.ZodObject = z.ZodObject,
+  Q extends z.ZodObject = z.ZodObject,
+  B extends Schema = Schema,
+  O extends Schema = Schema,
+  E extends FaultMap = FaultMap,
+> {
   readonly method: Method;
   /** `/v1/<singular noun>/{param}` */
   readonly path: string;
