@@ -3,11 +3,13 @@
 import { spawn } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build } from './build.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const say = (line) => process.stdout.write(`ambit  ${line}\n`);
 
+// Again, for machines where npm is told to run no script before another one; what is installed costs nothing.
+await import('./bootstrap.mjs');
+const { build } = await import('./build.mjs');
 await build(say);
 if (process.env.NATS_URL === undefined) {
   const { findNatsServer } = await import('../libs/embedded/dist/index.js');

@@ -13,6 +13,7 @@ import { repository, type StackFolder } from './stack-folder.js';
 import { SupervisedService } from './supervised-service.js';
 
 const QUICKSTART = join(repository, 'examples/quickstart/dist/quickstart.js');
+const STILL_STARTING_MS = 15_000;
 const StackFile = z.object({ pid: z.int() });
 
 /** Servers, `ambit init`, services, quickstart: started in this order, stopped in the other. */
@@ -85,6 +86,7 @@ export class Stack {
     const ports: Record<string, number> = { ...servers.ports };
     const remembered = await this.#folder.ports();
     const starting: Promise<void>[] = [];
+    const waiting = new Set<string>();
     for (const definition of definitions) {
       for (let replica = 1; replica <= (this.#replicas.get(definition.name) ?? 1); replica++) {
         const label = replica === 1 ? definition.name : `${definition.name}-${replica}`;
@@ -103,11 +105,14 @@ export class Stack {
           logFile: join(this.#folder.logs, `${label}.log`),
         });
         this.#services.push(service);
-        starting.push(timed(`${label} is ready`, () => service.start(() => void this.#writeStackFile())));
+        waiting.add(label);
+        const ready = timed(`${label} is ready`, () => service.start(() => void this.#writeStackFile()));
+        starting.push(ready.finally(() => waiting.delete(label)));
       }
     }
     await this.#folder.rememberPorts(ports);
-    await Promise.all(starting);
+    const ticker = setInterval(() => say(`still starting: ${[...waiting].join(', ')}`), STILL_STARTING_MS);
+    await Promise.all(starting).finally(() => clearInterval(ticker));
   }
 
   async #environmentOf(

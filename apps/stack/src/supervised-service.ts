@@ -11,7 +11,8 @@ export interface SupervisedOptions {
   readonly logFile: string;
 }
 
-const READY_MS = 60_000;
+/** Seven processes that start at once on a small and busy machine need more than one would. */
+const READY_MS = 150_000;
 const STOP_GRACE_SECONDS = 15;
 const FIRST_BACKOFF_MS = 250;
 const MAX_BACKOFF_MS = 10_000;
