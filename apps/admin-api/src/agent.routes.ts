@@ -5,7 +5,7 @@ import { Injectable } from '@nestjs/common';
 import { bind } from './http/bound-route.js';
 
 /** An agent with its policy as people write it. */
-export function writtenAgent(agent: Agent): WrittenAgent {
+function writtenAgent(agent: Agent): WrittenAgent {
   return { ...agent, policy: { ...policyToDocument(agent.policy) } };
 }
 

@@ -22,7 +22,7 @@ export interface Launch {
 }
 
 /** The pool whose workers can take a session's runs. */
-export const poolOf = (session: Pick<SessionRecord, 'workspaceId'>): string => session.workspaceId ?? 'shared';
+const poolOf = (session: Pick<SessionRecord, 'workspaceId'>): string => session.workspaceId ?? 'shared';
 
 /** What the job of a run carries of its agent and session, as they are when it is offered. */
 export const jobOf = (agent: Agent, session: Pick<SessionRecord, 'workspaceId'>) => ({

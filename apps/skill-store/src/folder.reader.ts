@@ -4,7 +4,7 @@ import { join, relative, sep } from 'node:path';
 import { TREE_LIMITS } from '@ambit/bundle';
 
 /** How deep skills are looked for below a scope's root. */
-export const SCAN_DEPTH = 10;
+const SCAN_DEPTH = 10;
 
 export interface FoundFile {
   /** Below the skill's folder, with forward slashes. */

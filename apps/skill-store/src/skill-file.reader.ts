@@ -2,7 +2,7 @@ import { parseDocument } from 'yaml';
 import { judgeSkill, splitFrontmatter, type SkillVerdict } from './domain/skill-file.js';
 
 /** A SKILL.md over this many bytes is refused. */
-export const SKILL_FILE_BYTES = 5 * 1024 * 1024;
+const SKILL_FILE_BYTES = 5 * 1024 * 1024;
 
 /** Reads a SKILL.md: no anchors or aliases, no repeated keys; a value with an unquoted colon is tried again in quotes. */
 export function readSkillFile(bytes: Uint8Array, folder: string | null): SkillVerdict {

@@ -6,7 +6,7 @@ import { z } from 'zod';
 
 const OWNER = 'skill-store';
 /** The epoch of all plugins' contributions. */
-export const CONTRIBUTIONS = '*';
+const CONTRIBUTIONS = '*';
 
 export interface Version {
   readonly digest: string;

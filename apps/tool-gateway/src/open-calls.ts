@@ -6,7 +6,7 @@ import { BoundedMap } from './domain/bounded-map.js';
 const MAX_ABORTED = 10_000;
 
 /** Why a call was stopped; the only proof of a cancel is a signal of our own that carries one. */
-export class StopRequest {
+class StopRequest {
   constructor(readonly reason: string) {}
 }
 

@@ -39,8 +39,8 @@ import { headers } from '@nats-io/nats-core';
 import { callDigest } from '../src/domain/stored-step.js';
 import { ToolGatewayModule } from '../src/tool-gateway.module.js';
 
-export const AGENT = 'writer';
-export const SERVER = '0193b0a0-0000-7000-8000-000000000001';
+const AGENT = 'writer';
+const SERVER = '0193b0a0-0000-7000-8000-000000000001';
 const BINDING = 'b'.repeat(64);
 const INSTANCE = 'c'.repeat(64);
 const WORKER = '0193b0a0-0000-7000-8000-0000000000aa';

@@ -76,7 +76,6 @@ export const ServerHead = z
   .meta({ id: 'ServerHead' });
 export type ServerHead = z.output<typeof ServerHead>;
 
-export const CallProgressTo = z.object({ gatewayId: Uuid });
 const serverUnknown = { status: 404, retry: 'never', message: 'There is no such server' } as const;
 const conflict = { status: 409, retry: 'never', message: 'It changed since you read it; read it again', data: z.object({ version: z.int() }) } as const;
 

@@ -92,7 +92,7 @@ async function natsVersion(path: string): Promise<string | undefined> {
 }
 
 /** Whether `version` is {@link MINIMUM_NATS_SERVER} or newer. */
-export function isRecent(version: string | undefined): version is string {
+function isRecent(version: string | undefined): version is string {
   if (version === undefined) return false;
   const [have, want] = [version, MINIMUM_NATS_SERVER].map((text) => text.split('.').map(Number));
   for (let index = 0; index < 3; index++) {

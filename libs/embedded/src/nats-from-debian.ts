@@ -57,7 +57,7 @@ export const fetchDebianPackage: NatsSource = async (target, folder) => {
 };
 
 /** The first Debian archive named in apt source text, in the one-line or the deb822 form; no trailing slash. */
-export function debianMirror(sources: string): string | undefined {
+function debianMirror(sources: string): string | undefined {
   for (const line of sources.split('\n')) {
     const match = /^(?:deb (?:\[[^\]]*\] )?|URIs: *)([a-z+]+:\/\/[^ ]+\/debian)\/?(?: |$)/.exec(line);
     if (match?.[1] !== undefined) return match[1];

@@ -39,7 +39,7 @@ export const fetchOfficialRelease: NatsSource = async (target, folder) => {
 };
 
 /** The hex digest that a `sha256sum` listing gives for a file name. */
-export function checksumOf(listing: string, fileName: string): string | undefined {
+function checksumOf(listing: string, fileName: string): string | undefined {
   for (const line of listing.split('\n')) {
     const match = /^([0-9a-f]{64}) [ *](.+)$/.exec(line.trim());
     if (match?.[2] === fileName) return match[1];

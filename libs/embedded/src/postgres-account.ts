@@ -18,7 +18,7 @@ export interface ServerAccount {
 const POSTGRES_ID = 64_518;
 const candidates = ['nobody', 'daemon', 'bin'] as const;
 /** Where root keeps what the unprivileged server must reach. */
-export const SYSTEM_FOLDER = '/var/lib/ambit-embedded';
+const SYSTEM_FOLDER = '/var/lib/ambit-embedded';
 
 /** Chooses the unprivileged user; throws an Error when the machine has none with a name. */
 export async function serverAccount(): Promise<ServerAccount> {

@@ -5,8 +5,8 @@ import type { Item } from './plan.js';
 const pick = (record: Readonly<Record<string, unknown>>, fields: readonly string[]) =>
   Object.fromEntries(fields.map((field) => [field, record[field]]));
 
-export const SERVER_FIELDS = ['display', 'enabled', 'transport', 'instances', 'timeouts', 'readOnly', 'argumentsKept'] as const;
-export const AGENT_FIELDS = ['kind', 'enabled', 'model', 'instructions', 'policy', 'match'] as const;
+const SERVER_FIELDS = ['display', 'enabled', 'transport', 'instances', 'timeouts', 'readOnly', 'argumentsKept'] as const;
+const AGENT_FIELDS = ['kind', 'enabled', 'model', 'instructions', 'policy', 'match'] as const;
 
 /** The desired state as items; agents carry stored policies, so that two spellings of one policy are the same. */
 export function desiredItems(desired: DesiredState, policies: ReadonlyMap<string, Policy>): Item[] {

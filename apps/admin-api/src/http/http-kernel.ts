@@ -12,7 +12,7 @@ import { RouteTable } from './route-table.js';
 import { Router } from './router.js';
 
 /** A part of a file is 256 KiB in base64; nothing larger is posted. */
-export const BODY_BYTES = 1024 * 1024;
+const BODY_BYTES = 1024 * 1024;
 
 /** Serves the routes: finds, authenticates, bounds, parses, authorises, runs, answers. */
 @Injectable()

@@ -7,7 +7,7 @@ const SLUG_MAX = 63;
 const SUFFIX = 8;
 
 /** The slug of a plugin's server: plugin and server joined; where that lost something, a piece of the hash keeps two apart. */
-export function serverSlug(pluginId: string, serverId: string): string {
+function serverSlug(pluginId: string, serverId: string): string {
   const plain = `${pluginId}-${serverId}`
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')

@@ -1,10 +1,8 @@
 import { z } from 'zod';
 
 /** Agent Plugins 1.0.0, the native format: `plugin.json`, `skills/<name>/SKILL.md` and `mcp.json` at the root. */
-export const PLUGIN_SCHEMA = 'https://agent-plugins.org/schemas/1.0.0/plugin.schema.json';
+const PLUGIN_SCHEMA = 'https://agent-plugins.org/schemas/1.0.0/plugin.schema.json';
 const MCP_SCHEMA = 'https://agent-plugins.org/schemas/1.0.0/mcp.schema.json';
-/** Our extras stand under this key of `extensions`. */
-export const EXTENSION = 'dev.ambit';
 
 const PluginName = z
   .string()

@@ -27,7 +27,7 @@ export interface OfRun {
 const SEARCHABLE = 200_000;
 
 /** What a search reads of blocks: their texts. Postgres text holds no NUL. */
-export function textOf(blocks: readonly unknown[]): string {
+function textOf(blocks: readonly unknown[]): string {
   const texts = blocks.flatMap((block) => (isTextBlock(block) ? [block.text] : []));
   return searchable(texts.join('\n'));
 }

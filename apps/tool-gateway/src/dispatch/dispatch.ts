@@ -27,7 +27,7 @@ export interface Dispatcher {
 }
 
 /** How long an owner that was told to stop may take to say how the call ended. */
-export const STOP_GRACE_MS = 3_000;
+const STOP_GRACE_MS = 3_000;
 
 /** A signal that aborts some time after another: whoever was asked to stop may still answer meanwhile. Call `end` when it is no longer needed. */
 export function afterGrace(signal: AbortSignal, onStop: () => void): { readonly signal: AbortSignal; end(): void } {

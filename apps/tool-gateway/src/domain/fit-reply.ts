@@ -3,7 +3,7 @@ import type { CallResult } from '@ambit/contracts';
 import { stubText, textOf } from './call-end.js';
 
 /** What the results of one answer may weigh together, in bytes of JSON. */
-export const REPLY_BYTES = 400 * 1024;
+const REPLY_BYTES = 400 * 1024;
 
 const sizeOf = (result: CallResult): number => new TextEncoder().encode(JSON.stringify(result)).length;
 

@@ -4,7 +4,7 @@ import { z } from 'zod';
 const SIZES = { Ki: 1_024, Mi: 1_024 ** 2, Gi: 1_024 ** 3 } as const;
 
 /** Bytes of `512Mi`, `64Ki` or `2Gi`; null where the text is none of these. */
-export function parseSize(text: string): number | null {
+function parseSize(text: string): number | null {
   const match = /^([0-9]{1,6})(Ki|Mi|Gi)$/.exec(text);
   if (match === null) return null;
   const unit = match[2] === 'Ki' || match[2] === 'Mi' ? match[2] : 'Gi';
