@@ -12,6 +12,8 @@ const guides = [
   'REVIEW.md',
   'CHANGELOG.md',
   'docs/architecture.md',
+  'docs/durability.md',
+  'docs/verification.md',
   'docs/decisions/README.md',
 ];
 
