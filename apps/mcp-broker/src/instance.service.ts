@@ -1,18 +1,7 @@
 import { Bus, Responder } from '@ambit/bus';
 import { instanceId as idOf } from '@ambit/capability';
-import {
-  Fault,
-  fault,
-  mcpBroker,
-  mcpRunner,
-  Uuid,
-  type Parsed,
-  type Payload,
-  type Returns,
-  type ServerSpec,
-  type ToolDefinition,
-} from '@ambit/contracts';
-import { egressFetch, HeldInstance, InstanceLeases, isUnauthorized, sentenceOf, StartFailed, StartQueue, type Catalogue } from '@ambit/mcp';
+import { Fault, fault, mcpBroker, mcpRunner, Uuid, type Parsed, type Payload, type Returns, type ServerSpec } from '@ambit/contracts';
+import { egressFetch, HeldInstance, InstanceLeases, isUnauthorized, sentenceOf, StartFailed, StartQueue } from '@ambit/mcp';
 import { CONFIG, LOG, type Logger } from '@ambit/service';
 import type { FetchLike } from '@modelcontextprotocol/client';
 import { Inject, Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
@@ -20,10 +9,10 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { BrokerConfig } from './config.js';
 import { Egress } from './egress.js';
-import { Epochs } from './epochs.js';
+import { KnownServers } from './known-servers.service.js';
 import { SecretResolver } from './secret.resolver.js';
 import { ServerRepository } from './server.repository.js';
-import { specOf, type ServerRow, type Status } from './server.view.js';
+import { specOf, statusOf, type ServerRow } from './server.view.js';
 import { targetOf } from './transport-target.js';
 
 type Ensure = typeof mcpBroker.ensureInstance;
@@ -40,8 +29,6 @@ export class InstanceService implements BeforeApplicationShutdown {
   private readonly startingHere = new Map<string, { readonly row: ServerRow; readonly abort: AbortController }>();
   private readonly serving = new Map<string, Promise<number>>();
   private readonly connecting = new Map<string, number>();
-  /** What is still being written down; a shutdown waits for it. */
-  private readonly writing = new Set<Promise<void>>();
   private readonly queue: StartQueue;
   private readonly leases: InstanceLeases;
   private readonly fetch: FetchLike;
@@ -52,7 +39,7 @@ export class InstanceService implements BeforeApplicationShutdown {
     @Inject(Responder) private readonly responder: Responder,
     @Inject(ServerRepository) private readonly servers: ServerRepository,
     @Inject(SecretResolver) private readonly secrets: SecretResolver,
-    @Inject(Epochs) private readonly epochs: Epochs,
+    @Inject(KnownServers) private readonly known: KnownServers,
     @Inject(CONFIG) config: BrokerConfig,
     @Inject(LOG) private readonly log: Logger,
   ) {
@@ -128,17 +115,17 @@ export class InstanceService implements BeforeApplicationShutdown {
     if (change.kind === 'ended') {
       await this.servers.forgetInstances([change.instanceId]);
       if (row.state === 'connected' || row.state === 'degraded')
-        await this.tellStatus(row, { ...statusOf(row), state: 'idle', reason: null });
+        await this.known.tell(row, { ...statusOf(row), state: 'idle', reason: null });
       return;
     }
-    if (change.reason !== null) return this.tellStatus(row, { ...statusOf(row), state: 'degraded', reason: change.reason });
-    if (change.catalogHash !== row.catalogHash) await this.readTools(row, change.instanceId);
-    await this.tellStatus(row, { ...statusOf(row), state: 'connected', reason: null });
+    if (change.reason !== null) return this.known.tell(row, { ...statusOf(row), state: 'degraded', reason: change.reason });
+    if (change.catalogHash !== row.catalogHash) await this.known.readTools(row, change.instanceId);
+    await this.known.tell(row, { ...statusOf(row), state: 'connected', reason: null });
   }
 
   async beforeApplicationShutdown(): Promise<void> {
     await Promise.all([...this.held.values()].map(({ instance }) => instance.stop('The service is shutting down')));
-    await Promise.all(this.writing);
+    await this.known.settled();
   }
 
   /** The revision of the lease under which the instance is served; starts it where it is not, once for all who ask. */
@@ -220,9 +207,9 @@ export class InstanceService implements BeforeApplicationShutdown {
       era: mcpRunner.startInstance.input.shape.server.shape.era.catch(null).parse(row.era),
     };
     const answer = await this.bus.call(mcpRunner.startInstance, { instanceId, server }, { timeoutMs: timeouts.startMs + 10_000 });
-    if (answer.catalogHash !== row.catalogHash || row.catalogOf !== row.configGeneration) await this.readTools(row, instanceId);
+    if (answer.catalogHash !== row.catalogHash || row.catalogOf !== row.configGeneration) await this.known.readTools(row, instanceId);
     for (const { name, reason } of answer.dropped) this.log.warn({ slug: row.slug, tool: name, reason }, 'a tool is left out');
-    await this.tellStatus(
+    await this.known.tell(
       row,
       { state: 'connected', reason: null, runsAs: answer.runsAs, protocol: answer.protocol },
       answer.era ?? undefined,
@@ -249,9 +236,9 @@ export class InstanceService implements BeforeApplicationShutdown {
       responder: this.responder,
       leases: this.leases,
       signal: abort.signal,
-      onCatalogue: (catalogue) => saving.push(this.background(this.save(row, catalogue))),
-      onStale: (reason) => void this.background(this.stale(row, reason)),
-      onEnded: () => void this.background(this.endedHere(row, instanceId)),
+      onCatalogue: (catalogue) => saving.push(this.known.background(this.known.keep(row, catalogue))),
+      onStale: (reason) => void this.known.background(this.known.stale(row, reason)),
+      onEnded: () => void this.known.background(this.endedHere(row, instanceId)),
       onError: (error) => this.log.debug({ slug: row.slug, reason: sentenceOf(error) }, 'an MCP server misbehaved'),
     }).finally(() => this.startingHere.delete(instanceId));
     if (!(instance instanceof HeldInstance)) return this.findOrStart(row, instanceId);
@@ -260,7 +247,7 @@ export class InstanceService implements BeforeApplicationShutdown {
     const current = instance.instance.catalogue.current;
     for (const { tool, message } of current?.diagnostics ?? [])
       this.log.warn({ slug: row.slug, tool, reason: message }, 'a tool is left out');
-    await this.tellStatus(row, {
+    await this.known.tell(row, {
       state: 'connected',
       reason: null,
       runsAs,
@@ -285,76 +272,20 @@ export class InstanceService implements BeforeApplicationShutdown {
     throw fault(mcpBroker.ensureInstance, now?.enabled === true ? 'TARGET_CHANGED' : 'TOOL_GONE');
   }
 
-  private async readTools(row: ServerRow, instanceId: string): Promise<void> {
-    const tools: ToolDefinition[] = [];
-    let hash: string | undefined;
-    let offset: number | null = 0;
-    while (offset !== null) {
-      const page: Returns<typeof mcpRunner.instanceTools> = await this.bus.call(
-        mcpRunner.instanceTools,
-        { offset },
-        { keys: { instanceId } },
-      );
-      // The list changed between two pages; the hint of that change is on its way.
-      if (hash !== undefined && page.catalogHash !== hash) return this.readTools(row, instanceId);
-      hash = page.catalogHash;
-      tools.push(...page.tools.map((tool) => ({ description: '', ...tool })));
-      offset = page.next;
-    }
-    if (hash !== undefined) await this.move(this.servers.saveCatalogue(row.id, row.configGeneration, { hash, tools, at: new Date() }));
-  }
-
-  private async save(row: ServerRow, catalogue: Catalogue): Promise<void> {
-    await this.move(
-      this.servers.saveCatalogue(row.id, row.configGeneration, { hash: catalogue.hash, tools: catalogue.tools, at: new Date() }),
-    );
-  }
-
-  private async stale(row: ServerRow, reason: string | undefined): Promise<void> {
-    const now = await this.servers.find({ id: row.id });
-    if (now !== null)
-      await this.tellStatus(now, { ...statusOf(now), state: reason === undefined ? 'connected' : 'degraded', reason: reason ?? null });
-  }
-
   private async endedHere(row: ServerRow, instanceId: string): Promise<void> {
     this.held.delete(instanceId);
     await this.servers.forgetInstances([instanceId]);
     const now = await this.servers.find({ id: row.id });
     if (now?.state === 'connected' || now?.state === 'degraded')
-      await this.tellStatus(row, { ...statusOf(now), state: 'idle', reason: null });
+      await this.known.tell(row, { ...statusOf(now), state: 'idle', reason: null });
   }
 
   /** Writes down why a start failed, and makes the fault of it. */
   private async failed(row: ServerRow, error: unknown): Promise<Fault> {
     if (error instanceof Fault && (error.code === 'TOOL_GONE' || error.code === 'TARGET_CHANGED')) return error;
     const reason = reasonOf(error);
-    await this.background(this.tellStatus(row, { ...statusOf(row), state: isUnauthorized(error) ? 'needs-auth' : 'failed', reason }));
+    await this.known.background(this.known.tell(row, { ...statusOf(row), state: isUnauthorized(error) ? 'needs-auth' : 'failed', reason }));
     return unavailable(reason);
-  }
-
-  private async tellStatus(row: ServerRow, status: Status, era?: { readonly kind: string; readonly at: string }): Promise<void> {
-    await this.move(
-      this.servers.status(row.id, row.configGeneration, {
-        ...status,
-        reason: status.reason?.slice(0, 1_000) ?? null,
-        at: new Date(),
-        ...(era === undefined ? {} : { era: { ...era } }),
-      }),
-    );
-  }
-
-  private async move(change: ReturnType<ServerRepository['status']>): Promise<void> {
-    const moved = await change;
-    if (moved !== undefined) await this.epochs.publish(moved);
-  }
-
-  /** For what nobody waits for: a failure is logged, and what it left undone is done at the next change. */
-  private background(task: Promise<void>): Promise<void> {
-    const done = task
-      .catch((error: unknown) => this.log.error({ error }, 'what is known of an MCP server could not be written down'))
-      .finally(() => this.writing.delete(done));
-    this.writing.add(done);
-    return done;
   }
 }
 
@@ -367,8 +298,6 @@ interface Start {
 function instanceIdOf(row: ServerRow, scope: string): string {
   return idOf({ serverId: row.id, configGeneration: row.configGeneration, scope, credentialSubject: 'shared' });
 }
-
-const statusOf = ({ state, reason, runsAs, protocol }: ServerRow): Status => ({ state, reason, runsAs, protocol });
 
 function unavailable(reason: string): Fault {
   return fault(mcpBroker.ensureInstance, 'SERVER_UNAVAILABLE', { reason });

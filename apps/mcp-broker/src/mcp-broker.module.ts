@@ -4,6 +4,7 @@ import { DiscoveryService } from './discovery.service.js';
 import { Epochs } from './epochs.js';
 import { InstanceHandlers } from './instance.handlers.js';
 import { InstanceService } from './instance.service.js';
+import { KnownServers } from './known-servers.service.js';
 import { SecretHandlers } from './secret.handlers.js';
 import { SecretRepository } from './secret.repository.js';
 import { SecretResolver } from './secret.resolver.js';
@@ -19,6 +20,7 @@ import { ServerService } from './server.service.js';
     ServerRepository,
     CatalogueService,
     InstanceService,
+    KnownServers,
     DiscoveryService,
     Epochs,
     SecretService,

@@ -73,3 +73,6 @@ export function changeOf(row: ServerRow, epoch: number, at: Date): z.input<typeo
     at: at.toISOString(),
   };
 }
+
+/** How a server is, as stored. */
+export const statusOf = ({ state, reason, runsAs, protocol }: ServerRow): Status => ({ state, reason, runsAs, protocol });

@@ -1,0 +1,87 @@
+import { Bus } from '@ambit/bus';
+import { mcpRunner, type Returns, type ToolDefinition } from '@ambit/contracts';
+import type { Catalogue } from '@ambit/mcp';
+import { LOG, type Logger } from '@ambit/service';
+import { Inject, Injectable } from '@nestjs/common';
+import { Epochs } from './epochs.js';
+import { ServerRepository } from './server.repository.js';
+import { statusOf, type ServerRow, type Status } from './server.view.js';
+
+/** What is known of servers that run or ran: their tools and how they are, written down and told. */
+@Injectable()
+export class KnownServers {
+  /** What is still being written down; a shutdown waits for it. */
+  private readonly writing = new Set<Promise<void>>();
+
+  constructor(
+    @Inject(Bus) private readonly bus: Bus,
+    @Inject(ServerRepository) private readonly servers: ServerRepository,
+    @Inject(Epochs) private readonly epochs: Epochs,
+    @Inject(LOG) private readonly log: Logger,
+  ) {}
+
+  /** Reads the tools of a stdio server from its runner, page by page, and keeps them. */
+  async readTools(row: ServerRow, instanceId: string): Promise<void> {
+    const tools: ToolDefinition[] = [];
+    let hash: string | undefined;
+    let offset: number | null = 0;
+    while (offset !== null) {
+      const page: Returns<typeof mcpRunner.instanceTools> = await this.bus.call(
+        mcpRunner.instanceTools,
+        { offset },
+        { keys: { instanceId } },
+      );
+      // The list changed between two pages; the hint of that change is on its way.
+      if (hash !== undefined && page.catalogHash !== hash) return this.readTools(row, instanceId);
+      hash = page.catalogHash;
+      tools.push(...page.tools.map((tool) => ({ description: '', ...tool })));
+      offset = page.next;
+    }
+    if (hash !== undefined) await this.move(this.servers.saveCatalogue(row.id, row.configGeneration, { hash, tools, at: new Date() }));
+  }
+
+  /** Keeps the tools that a server told of itself. */
+  async keep(row: ServerRow, catalogue: Catalogue): Promise<void> {
+    await this.move(
+      this.servers.saveCatalogue(row.id, row.configGeneration, { hash: catalogue.hash, tools: catalogue.tools, at: new Date() }),
+    );
+  }
+
+  /** A refresh failed, for a reason, or works again. */
+  async stale(row: ServerRow, reason: string | undefined): Promise<void> {
+    const now = await this.servers.find({ id: row.id });
+    if (now !== null)
+      await this.tell(now, { ...statusOf(now), state: reason === undefined ? 'connected' : 'degraded', reason: reason ?? null });
+  }
+
+  /** Writes down how a server is; whoever asks for the same generation sees it. */
+  async tell(row: ServerRow, status: Status, era?: { readonly kind: string; readonly at: string }): Promise<void> {
+    await this.move(
+      this.servers.status(row.id, row.configGeneration, {
+        ...status,
+        reason: status.reason?.slice(0, 1_000) ?? null,
+        at: new Date(),
+        ...(era === undefined ? {} : { era: { ...era } }),
+      }),
+    );
+  }
+
+  /** For what nobody waits for: a failure is logged, and what it left undone is done at the next change. */
+  background(task: Promise<void>): Promise<void> {
+    const done = task
+      .catch((error: unknown) => this.log.error({ error }, 'what is known of an MCP server could not be written down'))
+      .finally(() => this.writing.delete(done));
+    this.writing.add(done);
+    return done;
+  }
+
+  /** Resolves when nothing is being written down any more. */
+  async settled(): Promise<void> {
+    await Promise.all(this.writing);
+  }
+
+  private async move(change: ReturnType<ServerRepository['status']>): Promise<void> {
+    const moved = await change;
+    if (moved !== undefined) await this.epochs.publish(moved);
+  }
+}
