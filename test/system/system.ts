@@ -1,6 +1,6 @@
 import { Bus, connectBus } from '@ambit/bus';
 import { services, workerInboxPrefix, type ServiceName } from '@ambit/contracts';
-import { freePort, startGuarded, throwAwayNats, throwAwayPostgres, type NatsServer, type PostgresServer } from '@ambit/embedded';
+import { freePort, startGuarded } from '@ambit/embedded';
 import {
   ACCOUNT,
   allContracts,
@@ -21,6 +21,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { DatabaseProcess, NatsProcess } from './server-process.js';
 import { ServiceProcess } from './service-process.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -52,6 +53,10 @@ export interface System {
   readonly apiUrl: string;
   readonly token: string;
   process(name: ServiceName, replica?: number): ServiceProcess;
+  /** nats-server, to be killed and started again. */
+  readonly nats: NatsProcess;
+  /** PostgreSQL, likewise. */
+  readonly database: DatabaseProcess;
   /** Stops PostgreSQL for good. */
   loseDatabase(): Promise<void>;
   /** Writes a credentials file for a worker of an agent, as admin-api would issue it; returns its path. */
@@ -98,9 +103,9 @@ interface Building {
 async function build({ options, folder, undo, stop }: Building): Promise<System> {
   const keys = join(folder, 'keys');
   const { nats, installation, resolver } = await startWalledNats(keys);
-  undo.push(() => nats.stop());
-  const postgres = await throwAwayPostgres();
-  undo.push(() => postgres.stop());
+  undo.push(() => nats.remove());
+  const postgres = await DatabaseProcess.start();
+  undo.push(() => postgres.remove());
   await runInit({ nats, postgres, keys, resolver });
 
   const credentialsOf = (name: string): string => join(keys, keyFiles.serviceCredentials(name));
@@ -170,6 +175,8 @@ async function build({ options, folder, undo, stop }: Building): Promise<System>
   return {
     natsUrl: nats.url,
     databaseUrl: postgres.url,
+    nats,
+    database: postgres,
     bus,
     connection,
     apiUrl: `http://127.0.0.1:${httpPort}`,
@@ -193,30 +200,23 @@ async function build({ options, folder, undo, stop }: Building): Promise<System>
 
 async function startWalledNats(
   keys: string,
-): Promise<{ readonly nats: NatsServer; readonly installation: Installation; readonly resolver: string }> {
-  let prepared: { readonly installation: Installation; readonly resolver: string } | undefined;
-  const nats = await throwAwayNats({
-    cacheDir: join(root, '.ambit', 'bin'),
-    authorization: async (folder) => {
-      const resolver = join(folder, 'accounts');
-      const installation = await prepareInstallation({
-        folder: keys,
-        contracts: allContracts(),
-        users: installationUsers(),
-        resolverFolder: resolver,
-        nowSeconds: seconds(),
-      });
-      prepared = { installation, resolver };
-      return installation.serverConfig;
-    },
+): Promise<{ readonly nats: NatsProcess; readonly installation: Installation; readonly resolver: string }> {
+  const folder = await mkdtemp(join(tmpdir(), 'ambit-nats-'));
+  const resolver = join(folder, 'accounts');
+  const installation = await prepareInstallation({
+    folder: keys,
+    contracts: allContracts(),
+    users: installationUsers(),
+    resolverFolder: resolver,
+    nowSeconds: seconds(),
   });
-  if (prepared === undefined) throw new Error('the server was started without its accounts');
-  return { nats, ...prepared };
+  const nats = await NatsProcess.start({ folder, cacheDir: join(root, '.ambit', 'bin'), authorization: installation.serverConfig });
+  return { nats, installation, resolver };
 }
 
 interface InitOptions {
-  readonly nats: NatsServer;
-  readonly postgres: PostgresServer;
+  readonly nats: NatsProcess;
+  readonly postgres: DatabaseProcess;
   readonly keys: string;
   readonly resolver: string;
 }

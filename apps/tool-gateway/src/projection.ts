@@ -16,7 +16,8 @@ const PULL_MS = 2_000;
 /** Facts are taken in bunches: a bunch costs Postgres about as much as one fact. */
 const GATHER_MS = 150;
 const RETRY_MS = 1_000;
-const ACK_WAIT_MS = 30_000;
+/** Short: what a gateway took and died with is parked only once another has taken it. Facts that come twice change nothing. */
+const ACK_WAIT_MS = 3_000;
 
 interface Ended {
   readonly claim: Claim;

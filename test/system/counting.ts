@@ -1,0 +1,93 @@
+import type { Input, mcpBroker } from '@ambit/contracts';
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const program = fileURLToPath(new URL('../fixtures/counting-server.mjs', import.meta.url));
+const HELD_MS = 30_000;
+
+/** The file and the desk of counting servers: how often each tool really ran, and when a held one goes on. */
+export class Counting {
+  readonly #folder: string;
+  readonly #url: string;
+  readonly #close: () => Promise<void>;
+  readonly #held = new Map<string, ServerResponse>();
+  readonly #waiting = new Map<string, () => void>();
+
+  private constructor(folder: string, url: string, close: () => Promise<void>) {
+    this.#folder = folder;
+    this.#url = url;
+    this.#close = close;
+  }
+
+  static async start(): Promise<Counting> {
+    const folder = await mkdtemp(join(tmpdir(), 'ambit-counting-'));
+    // The servers may run as another user.
+    await chmod(folder, 0o755);
+    await writeFile(join(folder, 'ran'), '');
+    await chmod(join(folder, 'ran'), 0o666);
+    let arrived: (name: string, response: ServerResponse) => void = () => undefined;
+    const desk = createServer((request, response) => arrived(decodeURIComponent((request.url ?? '/').slice(1)), response));
+    await new Promise<void>((resolve) => desk.listen(0, '127.0.0.1', resolve));
+    // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- a server that listens on TCP has a port
+    const { port } = desk.address() as AddressInfo;
+    const counting = new Counting(folder, `http://127.0.0.1:${port}`, async () => {
+      desk.closeAllConnections();
+      await new Promise((resolve) => desk.close(resolve));
+    });
+    arrived = (name, response) => counting.#arrive(name, response);
+    return counting;
+  }
+
+  /** A stdio server of this program. `readOnly` names tools that an administrator declares so. */
+  server(slug: string, more: Partial<Input<typeof mcpBroker.putServer>> = {}): Input<typeof mcpBroker.putServer> {
+    return {
+      slug,
+      transport: { type: 'stdio', command: process.execPath, args: [program], env: this.environment },
+      ...more,
+    };
+  }
+
+  /** For a server of this program that is configured elsewhere, in a plugin for instance. */
+  get environment(): { readonly COUNTER_FILE: string; readonly DESK_URL: string } {
+    return { COUNTER_FILE: join(this.#folder, 'ran'), DESK_URL: this.#url };
+  }
+
+  /** How often a tool ran with this name. */
+  async ran(tool: 'count' | 'hold' | 'look', name: string): Promise<number> {
+    const lines = (await readFile(join(this.#folder, 'ran'), 'utf8')).split('\n');
+    return lines.filter((line) => line === `${tool} ${name}`).length;
+  }
+
+  /** Resolves once a `hold` of this name is in the middle of its call. */
+  async held(name: string): Promise<void> {
+    if (this.#held.has(name)) return;
+    await new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Error(`no call holds "${name}" within ${HELD_MS / 1_000} s`)), HELD_MS);
+      this.#waiting.set(name, () => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  }
+
+  /** Lets the `hold` of this name go on. */
+  release(name: string): void {
+    this.#held.get(name)?.end();
+    this.#held.delete(name);
+  }
+
+  async stop(): Promise<void> {
+    await this.#close();
+    await rm(this.#folder, { recursive: true, force: true });
+  }
+
+  #arrive(name: string, response: ServerResponse): void {
+    this.#held.set(name, response);
+    this.#waiting.get(name)?.();
+    this.#waiting.delete(name);
+  }
+}
