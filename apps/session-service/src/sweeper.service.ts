@@ -51,7 +51,10 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
   onApplicationBootstrap(): void {
     // JetStream says so when a message was delivered as often as its consumer allows.
     this.#advisories = this.bus.connection.subscribe(`$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.${streams.runs.name}.>`, {
-      callback: (_error, message) => void this.#attempt('exhausted', () => this.#exhausted(message.json())),
+      callback: (error, message) => {
+        if (error === null) void this.#attempt('exhausted', () => this.#exhausted(message.json()));
+        else this.log.error({ error }, 'what JetStream says of jobs delivered too often is not heard');
+      },
     });
     void this.#attempt('pools', () => this.pools.restore());
     this.#later();

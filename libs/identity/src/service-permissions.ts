@@ -23,8 +23,7 @@ export function servicePermissions(name: string, use: ServiceUse): Permissions {
         '$SRV.>',
         '$JS.API.INFO',
         '$JS.API.STREAM.INFO.*',
-        ...[...read].flatMap(readingOf),
-        ...[...consumed].flatMap(consumingOf),
+        ...[...read, ...consumed].flatMap(readingOf),
         ...Object.entries(use.stores.writes).flatMap(([store, prefixes]) => prefixes.flatMap((prefix) => writingOf(store, prefix))),
         ...use.stores.journal.map((prefix) => `${prefix}>`),
         ...(use.stores.journal.length === 0 ? [] : [`$JS.API.STREAM.PURGE.${streams.journal.name}`]),
@@ -34,6 +33,8 @@ export function servicePermissions(name: string, use: ServiceUse): Permissions {
       allow: unique([
         `${serviceInboxPrefix(name)}.>`,
         ...[...use.answers, ...use.answersDynamically, ...use.listens].map((contract) => pattern(contract)),
+        // Who takes a stream's messages hears when one was delivered as often as it may be.
+        ...[...consumed].map((stream) => `$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.${stream}.>`),
         ...['PING', 'INFO', 'STATS'].flatMap((verb) => [`$SRV.${verb}`, `$SRV.${verb}.${name}`, `$SRV.${verb}.${name}.*`]),
       ]),
     },
