@@ -71,12 +71,14 @@ export class InteractionService {
       const row = await snapshots.find(unit.sql, run.fingerprint);
       const record = row === undefined ? null : readSnapshot(row.text, run.fingerprint);
       const { originRunId, sessionId, agentId, projectId, principal } = run;
+      // Made within one millisecond, so that only their order among themselves can be that of the calls.
+      const ids = fresh.map(() => uuidV7(unit.now.getTime())).sort();
       const added = await interactions.add(
         unit,
         sessionId,
-        fresh.map(({ expiresMs, ...request }) => ({
+        fresh.map(({ expiresMs, ...request }, index) => ({
           ...request,
-          id: uuidV7(unit.now.getTime()),
+          id: ids[index] ?? uuidV7(unit.now.getTime()),
           runId,
           originRunId,
           sessionId,
