@@ -187,9 +187,7 @@ describe('worker credentials', () => {
     const ref = { runId: randomUUID(), originRunId: randomUUID(), sessionId: randomUUID(), fingerprint: 'a'.repeat(64) };
     const own = await worker.request('ambit.rpc.session-service.v1.run.start.walled', JSON.stringify(ref), { timeout: 5_000 });
     expect(own.json()).toMatchObject({ code: 'TOOL_NOT_IN_SNAPSHOT' });
-    await expect(worker.request('ambit.rpc.session-service.v1.run.start.desk', JSON.stringify(ref), { timeout: 5_000 })).rejects.toThrow(
-      /permission/i,
-    );
+    await expect(worker.request('ambit.rpc.session-service.v1.run.start.desk', JSON.stringify(ref), { timeout: 5_000 })).rejects.toThrow(/permission/i);
     const closed = worker.closed();
     expect((await http(system, `DELETE /v1/worker/${body['id']}`)).body).toEqual({ revoked: true });
     await closed;

@@ -37,6 +37,8 @@ export interface ResponderOptions {
   readonly maxMessageBytes?: number | undefined;
   /** How long a close waits for open answers. @default 60000 */
   readonly drainMs?: number | undefined;
+  /** What an error of a library means to callers; undefined where it means nothing to them. */
+  readonly meaningOf?: ((error: unknown) => Fault | undefined) | undefined;
   /** Told of every answer: milliseconds, and the fault's code where there was one. */
   readonly onAnswered?: ((contract: Rpc, elapsedMs: number, code: string | undefined) => void) | undefined;
 }
@@ -161,7 +163,7 @@ export class Responder {
 
   /** The only place where an unknown error becomes INTERNAL: logged here once, and nothing of it told. */
   #faultFor(contract: Rpc, error: unknown, call: IncomingCall<Rpc>): Fault {
-    const declared = crossing(contract, error);
+    const declared = crossing(contract, this.#options.meaningOf?.(error) ?? error);
     if (declared !== undefined) return declared;
     const { traceId } = call;
     this.#options.log.error({ error, subject: contract.subject, traceId }, 'a request failed');

@@ -1,5 +1,5 @@
 import { PrismaPg } from '@prisma/adapter-pg';
-import { PrismaClient } from './generated/client.js';
+import { Prisma, PrismaClient } from './generated/client.js';
 import { OutboxRelay, type OutboxRelayOptions, type RelayLog } from './outbox-relay.js';
 
 /** Injection token of the service's view of the database: `@Inject(DB) private readonly db: SkillDb`. */
@@ -8,6 +8,14 @@ export const DB = Symbol('ambit:db');
 export interface DatabaseOptions extends OutboxRelayOptions {
   /** @default 10 */
   readonly poolSize?: number | undefined;
+}
+
+/** Whether an error says that Postgres could not be reached at all, so that nothing was read or written; a connection lost in the middle is no such case. */
+export function isDatabaseAway(error: unknown): boolean {
+  if (!(error instanceof Prisma.PrismaClientKnownRequestError)) return false;
+  const told = error.meta?.['driverAdapterError'];
+  const cause = typeof told === 'object' && told !== null && 'cause' in told ? told.cause : undefined;
+  return typeof cause === 'object' && cause !== null && 'kind' in cause && cause.kind === 'DatabaseNotReachable';
 }
 
 /** One service's Postgres: its client, its outbox relay, and what a module provides of them. */
@@ -38,6 +46,11 @@ export class Database {
   /** Rejects while Postgres is away. */
   async ping(): Promise<void> {
     await this.client.$queryRawUnsafe('SELECT 1');
+  }
+
+  /** Whether an error of its queries says that Postgres could not be reached. */
+  isAway(error: unknown): boolean {
+    return isDatabaseAway(error);
   }
 
   async close(): Promise<void> {

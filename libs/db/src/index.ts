@@ -1,5 +1,5 @@
 export { appendAudit, appendAudits, verifyAudit, type AuditEntry, type AuditVerdict } from './audit.js';
-export { Database, DB, openDatabase, type DatabaseOptions } from './database.js';
+export { Database, DB, isDatabaseAway, openDatabase, type DatabaseOptions } from './database.js';
 export { Prisma, PrismaClient } from './generated/client.js';
 export { migrate } from './migrate.js';
 export { migrationsFolder } from './migrations-folder.js';

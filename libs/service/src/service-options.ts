@@ -25,6 +25,8 @@ export interface ServiceDatabase {
   /** Resolves once the database is usable, or known to be away. */
   start(): Promise<void>;
   ping(): Promise<void>;
+  /** Whether an error of a query says that the database could not be reached, so that nothing was done. */
+  isAway(error: unknown): boolean;
   close(): Promise<void>;
 }
 

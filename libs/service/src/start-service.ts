@@ -1,5 +1,5 @@
 import { Bus, BusServer, connectBus, isRefusedByStream, Responder, verifyStreams, Workers, type StorageDecl } from '@ambit/bus';
-import { buckets, objectStores, services, streams, type ServiceName, type ServiceUse } from '@ambit/contracts';
+import { buckets, objectStores, platformFault, services, streams, type ServiceName, type ServiceUse } from '@ambit/contracts';
 import type { DynamicModule, INestApplicationContext, Provider, Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NatsConnection } from '@nats-io/nats-core';
@@ -77,6 +77,10 @@ export async function startService<S extends z.ZodObject>(
       use,
       log,
       dynamic: options.dynamic,
+      meaningOf: (error) =>
+        database?.isAway(error) === true
+          ? platformFault('UNAVAILABLE', undefined, 'The database cannot be reached just now; nothing was written')
+          : undefined,
       onAnswered: (contract, elapsedMs, code) => metrics.answered(contract, elapsedMs, code),
     });
     const root = rootModule(module, [

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { continueTrace, traceIdOf } from '@ambit/bus';
 import { Fault, httpApi, platformFault, platformFaults, safeParse, type HttpRoute, type Schema } from '@ambit/contracts';
+import { isDatabaseAway } from '@ambit/db';
 import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
 import type { z } from 'zod';
@@ -69,8 +70,8 @@ export class HttpKernel {
   }
 
   private fail(response: ServerResponse, error: unknown, at: { readonly traceId: string; readonly path: string }): void {
-    const fault = error instanceof Fault ? error : new Fault('INTERNAL', platformFaults.INTERNAL, { traceId: at.traceId });
-    if (!(error instanceof Fault)) this.log.error({ error, ...at }, 'a request failed');
+    const fault = faultFor(error, at.traceId);
+    if (fault.code === 'INTERNAL' && !(error instanceof Fault)) this.log.error({ error, ...at }, 'a request failed');
     if (response.headersSent || response.writableEnded) {
       response.destroy();
       return;
@@ -161,3 +162,9 @@ const methodNotAllowed = (allowed: readonly string[]) =>
     undefined,
     `This resource takes ${allowed.join(', ')}`,
   );
+
+function faultFor(error: unknown, traceId: string): Fault {
+  if (error instanceof Fault) return error;
+  if (isDatabaseAway(error)) return platformFault('UNAVAILABLE', undefined, 'The database cannot be reached just now; nothing was written');
+  return new Fault('INTERNAL', platformFaults.INTERNAL, { traceId });
+}
