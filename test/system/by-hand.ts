@@ -16,7 +16,8 @@ import { headers, type Msg, type NatsConnection } from '@nats-io/nats-core';
 import { createHash, randomUUID } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
 
-const JOB_MS = 20_000;
+/** A job that died with its taker comes again after 30 s. */
+const JOB_MS = 60_000;
 const RENEW_MS = 5_000;
 
 export interface Ref {
