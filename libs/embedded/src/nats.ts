@@ -48,6 +48,8 @@ export async function startNats(options: NatsOptions): Promise<NatsServer> {
       `pid_file: ${JSON.stringify(pidFile)}`,
       'max_payload: 1MB',
       'write_deadline: "10s"',
+      // Two seconds are the default: a process that starts with a dozen others on a busy machine is cut off before it has signed.
+      'authorization: { timeout: 10 }',
       'jetstream {',
       `  store_dir: ${JSON.stringify(join(options.dataDir, 'jetstream'))}`,
       ...(options.durable === false ? [] : ['  sync_interval: always']),
