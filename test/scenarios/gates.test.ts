@@ -1,10 +1,8 @@
 // Every gate through the served path: built services, and workers over plain NATS that say what they like. Each case is one that this gate alone
 // refuses: `npm run mutants` leaves the gate out, runs the case by its name, and wants it red.
 import { sha256Hex, type SnapshotRecord } from '@ambit/capability';
-import { buckets, journalSubject, sessionService, toolGateway, type Input } from '@ambit/contracts';
+import { sessionService, toolGateway } from '@ambit/contracts';
 import { afterAll, beforeAll, expect, jest } from '@jest/globals';
-import { jetstream, jetstreamManager } from '@nats-io/jetstream';
-import { headers } from '@nats-io/nats-core';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { intend, operationOf } from '../system/plain-worker.js';
 import { verifies } from '../verifies.js';

@@ -88,7 +88,7 @@ async function readTree(folder: string): Promise<FoundFile[]> {
 /** A path that became a link, or something else than a file, since it was listed is refused as opened. */
 async function readOnce(path: string): Promise<Buffer> {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW).catch((error: unknown) => {
-    throw new Refused(`a file could not be opened: ${(error as NodeJS.ErrnoException).code ?? 'unknown'}`);
+    throw new Refused(`a file could not be opened: ${error instanceof Error && 'code' in error ? String(error.code) : 'unknown'}`);
   });
   try {
     const info = await file.stat();

@@ -26,7 +26,8 @@ function parseYaml(yaml: string): { readonly value: unknown } | undefined {
   const document = parseDocument(yaml, { uniqueKeys: true, strict: true, merge: false, version: '1.2' });
   if (document.errors.length > 0) return undefined;
   try {
-    return { value: JSON.parse(JSON.stringify(document.toJS({ maxAliasCount: 0 }))) as unknown };
+    const value: unknown = JSON.parse(JSON.stringify(document.toJS({ maxAliasCount: 0 })));
+    return { value };
   } catch {
     return undefined;
   }

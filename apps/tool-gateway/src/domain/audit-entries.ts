@@ -3,12 +3,16 @@ import type { AuditRecord, Claim, FaultBody, Outcome, Principal } from '@ambit/c
 
 type Entry = Omit<AuditRecord, 'schemaVersion' | 'owner' | 'sequence' | 'previousHash' | 'hash'>;
 
-const KINDS = { user: 'person', group: 'person', app: 'application', worker: 'worker', system: 'system' } as const;
+const KINDS: ReadonlyMap<string, Principal['kind']> = new Map([
+  ['user', 'person'],
+  ['group', 'person'],
+  ['app', 'application'],
+  ['worker', 'worker'],
+]);
 
 /** A principal of whom only the id is at hand. */
 export function principalOf(id: string): Principal {
-  const prefix = id.slice(0, id.indexOf(':'));
-  const kind = Object.hasOwn(KINDS, prefix) ? KINDS[prefix as keyof typeof KINDS] : 'system';
+  const kind = KINDS.get(id.slice(0, id.indexOf(':'))) ?? 'system';
   return { id, kind, issuer: 'local', display: '' };
 }
 
