@@ -18,7 +18,7 @@ export interface Fitted {
 
 export type Fit =
   | { readonly fits: true; readonly results: readonly Fitted[]; readonly total: number }
-  /** Not even the shortest forms fit: the batch ends with CONTEXT_OVERFLOW. What has happened stays recorded in full. */
+  /** Not even the shortest forms fit; what has happened stays recorded in full, and whoever answers leaves out more. */
   | { readonly fits: false; readonly smallest: number };
 
 export interface FitOptions {

@@ -24,7 +24,6 @@ export const refusals = {
   INDETERMINATE: { status: 409, retry: 'never', message: 'The call was started and its end is unknown; a person has to look before anybody repeats it' },
   TURN_ENDED: { status: 409, retry: 'never', message: 'The run has ended or waits for a decision; acknowledge the job and go on' },
   STALE_INSTANCE: { status: 409, retry: 'never', message: 'A newer attempt of this run holds the token' },
-  CONTEXT_OVERFLOW: { status: 413, retry: 'never', message: 'The results do not fit, even shortened' },
   SERVER_UNAVAILABLE: { status: 503, retry: 'later', message: 'The server that provides this tool could not be reached; nothing was done', data: z.object({ reason: z.string() }) },
   CALL_TIMEOUT: { status: 504, retry: 'never', message: 'The tool did not answer in time; it may have had its effect' },
   RESULT_TOO_LARGE: { status: 413, retry: 'never', message: 'The result is larger than may be taken; the call has happened', data: z.object({ limitBytes: z.int(), actualBytes: z.int().optional() }) },

@@ -17,7 +17,8 @@ export function fitReply(results: readonly CallResult[], budget: number = REPLY_
     line: sizeOf(shortest),
   }));
   const fit = fitResults(sizes, { budget });
-  if (!fit.fits) return forms.map(({ line: shortest }) => shortest);
+  // What is left then is the faults' own words: the codes stay.
+  if (!fit.fits) return forms.map(({ line: shortest }) => withoutWords(shortest));
   return forms.map((form, index) => form[fit.results[index]?.as ?? 'line']);
 }
 
@@ -37,6 +38,15 @@ function excerpt(result: CallResult): CallResult {
       },
     ],
   };
+}
+
+const WORDS = 200;
+
+/** A result whose fault says its code, and little more: as many as a batch can have fit an answer. */
+function withoutWords(result: CallResult): CallResult {
+  if (result.fault === undefined) return result;
+  const { code, message } = result.fault;
+  return { ...result, fault: { code, message: message.slice(0, WORDS) } };
 }
 
 function line(result: CallResult): CallResult {
