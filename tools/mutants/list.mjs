@@ -44,7 +44,7 @@ export function gateMutant(gate) {
     name: gate,
     file: GATES_FILE,
     find: 'if (options.off?.has(gate.name) === true) continue;',
-    replace: `if (gate.name === '${gate}') continue;`,
+    replace: `if (gate.name === '${gate}' || options.off?.has(gate.name) === true) continue;`,
     clauses: gateClauses[gate],
     only: `gate ${gate}:`,
   };
