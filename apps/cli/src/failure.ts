@@ -2,7 +2,7 @@ import { AmbitError, Unreachable } from '@ambit/client';
 import { ManifestInvalid } from '@ambit/client/manifest';
 import type { Context } from './context.js';
 import { UsageError } from './usage-error.js';
-import { printable } from './table.js';
+import { cell, printable } from './table.js';
 
 /** Tells what went wrong in a sentence or two, and gives the exit code. */
 export function tellFailure(context: Context, error: unknown): number {
@@ -17,9 +17,17 @@ function wordsOf(error: unknown): string {
   if (error instanceof AmbitError) {
     const again = error.retry === 'later' ? ' Trying again later may help.' : '';
     const trace = error.code === 'INTERNAL' && error.traceId !== null ? ` (trace ${error.traceId})` : '';
-    return `${printable(error.message, 2_000)}${/[.!?]$/.test(error.message) ? '' : '.'}${again} [${error.code}]${trace}`;
+    return `${printable(error.message, 2_000)}${/[.!?]$/.test(error.message) ? '' : '.'}${dataWords(error.data)}${again} [${error.code}]${trace}`;
   }
   return printable(error instanceof Error ? error.message : String(error), 2_000);
+}
+
+/** What the server says more than the sentence, where it fits on a line. */
+function dataWords(data: unknown): string {
+  if (typeof data !== 'object' || data === null || 'issues' in data || 'traceId' in data) return '';
+  return ` (${Object.entries(data)
+    .map(([name, value]) => `${name}: ${cell(value)}`)
+    .join(', ')})`;
 }
 
 function asJson(error: unknown): unknown {

@@ -12,6 +12,7 @@ import { chapter, claim, dim, tell, timed } from './narrator.js';
 const folder = fileURLToPath(new URL('..', import.meta.url));
 const WORKER = fileURLToPath(new URL('../../worker-sdk/dist/worker.js', import.meta.url));
 const AGENT = 'guide';
+const TOKEN_NAME = 'quickstart';
 const TOKEN_MS = 3_600_000;
 
 /** What the story plays in: people with tokens, and programs that run. */
@@ -29,6 +30,7 @@ export async function prepare(admin: AmbitClient, natsUrl: string, children: Chi
   await connectServers(admin);
   chapter('2. Who takes part');
   await startWorker(admin, natsUrl, children);
+  await revokeTokens(admin);
   const [alice, bob] = [await personOf(admin, 'user:alice'), await personOf(admin, 'user:bob')];
   tell('user:alice may talk to the agent; user:bob may decide what waits');
   return { admin, alice, bob, agent: AGENT };
@@ -105,7 +107,14 @@ async function startWorker(admin: AmbitClient, natsUrl: string, children: Childr
   }
 }
 
+/** Those of a story before. */
+async function revokeTokens(admin: AmbitClient): Promise<void> {
+  for await (const { id, name, revokedAt } of admin.pages(httpApi.listTokens)) {
+    if (name === TOKEN_NAME && revokedAt === null) await admin.request(httpApi.revokeToken, { params: { id } });
+  }
+}
+
 async function personOf(admin: AmbitClient, principal: string): Promise<AmbitClient> {
-  const { token } = await admin.request(httpApi.createToken, { body: { name: 'quickstart', principal, expiresInMs: TOKEN_MS } });
+  const { token } = await admin.request(httpApi.createToken, { body: { name: TOKEN_NAME, principal, expiresInMs: TOKEN_MS } });
   return new AmbitClient({ url: admin.url, token });
 }

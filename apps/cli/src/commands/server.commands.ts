@@ -6,7 +6,6 @@ import { fields } from '../table.js';
 import { UsageError } from '../usage-error.js';
 
 interface AddOptions {
-  readonly url?: string;
   readonly sse?: boolean;
   readonly env?: readonly string[];
   readonly header?: readonly string[];
@@ -19,19 +18,18 @@ export function addServerCommands(program: Command, context: Context): void {
   const server = program.command('server').description('MCP servers');
   server
     .command('add')
-    .description('add or change a server: `server add wiki --url https://…`, or `server add files -- npx some-server /data`')
+    .description('add or change a server: `server add wiki https://wiki.example/mcp`, or `server add files -- npx some-server /data`')
     .argument('<name>', 'what the tools are named after')
-    .argument('[command...]', 'a program that speaks MCP over stdio, after --')
-    .option('--url <url>', 'a server that speaks MCP over HTTP')
-    .option('--sse', 'the server at --url speaks the older SSE form')
+    .argument('<reach...>', 'the address of a server that speaks MCP over HTTP, or after -- a program that speaks it over stdio')
+    .option('--sse', 'the server at the address speaks the older SSE form')
     .option('--env <NAME=value...>', 'a variable for the program; NAME=secret:<name> resolves a secret')
-    .option('--header <name=value...>', 'a header for --url; name=secret:<name> resolves a secret')
+    .option('--header <name=value...>', 'a header for the address; name=secret:<name> resolves a secret')
     .option('--read-only <tool...>', 'tools that change nothing, by your word')
     .option('--project <id>', 'in this project', 'default')
-    .action(async (slug: string, [command, ...args]: readonly string[], options: AddOptions) => {
+    .action(async (slug: string, reach: readonly string[], options: AddOptions) => {
       const body = {
         projectId: options.project,
-        transport: transportOf(options, { command, args }),
+        transport: transportOf(options, reach),
         readOnly: [...(options.readOnly ?? [])],
       };
       const put = await (await context.client()).request(httpApi.putServer, { params: { slug }, body });
@@ -76,12 +74,15 @@ async function find(client: AmbitClient, name: string, projectId: string): Promi
   throw new Error(`There is no server "${name}" in project ${projectId}; \`ambit get server\` lists what there is.`);
 }
 
-function transportOf(options: AddOptions, program: { readonly command: string | undefined; readonly args: readonly string[] }) {
-  if ((options.url === undefined) === (program.command === undefined))
-    throw new UsageError('A server has either --url or a command after --.');
-  if (options.url !== undefined)
-    return { type: options.sse === true ? ('sse' as const) : ('http' as const), url: options.url, headers: valuesOf(options.header) };
-  return { type: 'stdio' as const, command: program.command ?? '', args: [...program.args], env: valuesOf(options.env) };
+function transportOf(options: AddOptions, [first = '', ...args]: readonly string[]) {
+  if (!/^https?:/i.test(first)) {
+    if (options.header !== undefined || options.sse === true)
+      throw new UsageError('--header and --sse belong to an address; a program takes --env.');
+    return { type: 'stdio' as const, command: first, args, env: valuesOf(options.env) };
+  }
+  if (options.env !== undefined || args.length > 0)
+    throw new UsageError('An address takes --header; --env and arguments belong to a program.');
+  return { type: options.sse === true ? ('sse' as const) : ('http' as const), url: first, headers: valuesOf(options.header) };
 }
 
 function valuesOf(pairs: readonly string[] = []): Record<string, string | { secret: string }> {
