@@ -1,3 +1,4 @@
+// Long because each gate has its case here, and all of them share one running world.
 // Every gate through the served path: built services, and workers over plain NATS that say what they like. Each case is one that this gate alone
 // refuses: `npm run mutants` leaves the gate out, runs the case by its name, and wants it red.
 import { sha256Hex, type SnapshotRecord } from '@ambit/capability';
