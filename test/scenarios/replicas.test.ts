@@ -1,0 +1,79 @@
+import { sessionService, services, toolGateway, type ServiceName } from '@ambit/contracts';
+import { collect } from '@ambit/testing';
+import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { intend } from '../system/by-hand.js';
+import { bob, Scene } from '../system/scene.js';
+import { verifies } from '../verifies.js';
+
+jest.setTimeout(300_000);
+const SESSIONS = 50;
+const AT_ONCE = 10;
+/** admin-api listens on one port; the others answer from a queue group. */
+const doubled = (Object.keys(services) as ServiceName[]).filter((name) => name !== 'admin-api');
+
+let scene: Scene;
+beforeAll(async () => {
+  scene = await Scene.start({ replicas: Object.fromEntries(doubled.map((name) => [name, 2])) });
+  await scene.server('one');
+  await scene.server('asking');
+});
+afterAll(() => scene?.stop());
+
+it('fifty sessions over two replicas of everything: nobody is unknown anywhere, and each tool ran once', async () => {
+  const agent = await scene.agent();
+  const worker = await scene.worker(agent);
+  const names = Array.from({ length: SESSIONS }, () => randomUUID());
+  const changes = await collect(scene.system.connection, sessionService.runChanged);
+  const sessions = await inTurns(names, async () => scene.send(agent));
+  expect(new Set(sessions.map(({ sessionId }) => sessionId)).size).toBe(SESSIONS);
+
+  await inTurns(names, async (name) => {
+    const run = await worker.begin();
+    const calls = [intend('mcp__one__count', { name }), intend('mcp__asking__count', { name })];
+    expect(await run.use(...calls)).toMatchObject([{ status: 'completed' }, { status: 'waiting' }]);
+    await run.finish('waiting');
+    const [pending] = await scene.pending(run.ref.sessionId);
+    await scene.bus.call(sessionService.decideInteraction, { id: pending?.id ?? '', decision: 'allow', by: bob });
+  });
+  const ended = await inTurns(names, async () => {
+    const next = await worker.begin();
+    expect(next.opened.messages.at(-1)).toMatchObject({ role: 'tool', results: [{ status: 'completed' }, { status: 'completed' }] });
+    await next.step([]);
+    return next.finish('completed');
+  });
+  expect(ended.map(({ status }) => status)).toEqual(names.map(() => 'completed'));
+  await Promise.all(
+    sessions.map(({ sessionId }) =>
+      changes.next(({ payload }) => payload.sessionId === sessionId && payload.status === 'completed', 30_000),
+    ),
+  );
+  changes.stop();
+  for (const name of names) expect(await scene.counting.ran('count', name)).toBe(2);
+  for (const { sessionId } of sessions) expect(await scene.runsOf(sessionId)).toHaveLength(2);
+});
+
+verifies(['R-NATS-2#1', 'R-NATS-2#3', 'R-EXEC-20#4'], 'one batch sent ten times at once to two gateways makes one call', async () => {
+  const agent = await scene.agent();
+  const worker = await scene.worker(agent);
+  await scene.send(agent);
+  const run = await worker.begin();
+  const name = randomUUID();
+  const stored = await run.step([intend('mcp__one__count', { name })]);
+  const answers = await Promise.all(Array.from({ length: 10 }, () => run.batch(stored)));
+  for (const answer of answers) expect(answer).toEqual(answers[0]);
+  expect(answers[0]).toMatchObject([{ status: 'completed' }]);
+  expect(await scene.counting.ran('count', name)).toBe(1);
+  const { items } = await scene.bus.call(toolGateway.listCalls, { runId: run.ref.runId });
+  expect(items.length).toBeLessThanOrEqual(1);
+  await run.step([]);
+  await run.finish('completed');
+});
+
+/** Does it for each, at most so many at once; results in order. */
+async function inTurns<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = [];
+  for (let start = 0; start < items.length; start += AT_ONCE)
+    results.push(...(await Promise.all(items.slice(start, start + AT_ONCE).map(work))));
+  return results;
+}
