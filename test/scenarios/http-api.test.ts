@@ -5,7 +5,10 @@ import { connect, credsAuthenticator } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { http, tokenFor } from '../system/http.js';
 import { startSystem, type System } from '../system/system.js';
+import { z } from 'zod';
 import { verifies } from '../verifies.js';
+
+const PlanBody = z.object({ changes: z.array(z.object({ name: z.string(), action: z.string() })) });
 
 let system: System;
 beforeAll(async () => {
@@ -139,8 +142,7 @@ describe('applying a desired state', () => {
   const plan = (state: object, prune = false) => http(system, 'POST /v1/plan', { body: { desired: state, prune } });
   const apply = async (state: object, prune = false) =>
     http(system, 'POST /v1/apply', { body: { desired: state, prune, digest: (await plan(state, prune)).body['digest'] } });
-  const actions = (body: Readonly<Record<string, any>>) =>
-    Object.fromEntries(body['changes'].map((change: { name: string; action: string }) => [change.name, change.action])); // eslint-disable-line @typescript-eslint/no-explicit-any -- an answer
+  const actions = (body: unknown) => Object.fromEntries(PlanBody.parse(body).changes.map(({ name, action }) => [name, action]));
 
   it('changes what differs, and nothing the second time', async () => {
     expect(actions((await plan(desired())).body)).toMatchObject({ echo: 'create', applied: 'create', 'user:applied viewer': 'create' });
@@ -187,7 +189,9 @@ describe('worker credentials', () => {
     const ref = { runId: randomUUID(), originRunId: randomUUID(), sessionId: randomUUID(), fingerprint: 'a'.repeat(64) };
     const own = await worker.request('ambit.rpc.session-service.v1.run.start.walled', JSON.stringify(ref), { timeout: 5_000 });
     expect(own.json()).toMatchObject({ code: 'TOOL_NOT_IN_SNAPSHOT' });
-    await expect(worker.request('ambit.rpc.session-service.v1.run.start.desk', JSON.stringify(ref), { timeout: 5_000 })).rejects.toThrow(/permission/i);
+    await expect(worker.request('ambit.rpc.session-service.v1.run.start.desk', JSON.stringify(ref), { timeout: 5_000 })).rejects.toThrow(
+      /permission/i,
+    );
     const closed = worker.closed();
     expect((await http(system, `DELETE /v1/worker/${body['id']}`)).body).toEqual({ revoked: true });
     await closed;

@@ -1,3 +1,4 @@
+import { treeDigest } from '@ambit/bundle';
 import { randomUUID } from 'node:crypto';
 import { Bus } from '@ambit/bus';
 import {
@@ -94,7 +95,7 @@ export class ApplyService {
         );
     }
     const world = await this.world.read(desired.project, request);
-    const plan = planChanges(desiredItems(desired, policies), world, { set: desired.set, prune });
+    const plan = planChanges(desiredItems(desired, { policies, treeDigest }), world, { set: desired.set, prune });
     return { plan, wanted: { desired, policies, world } };
   }
 

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { Bus } from '@ambit/bus';
 import { resumeRunId } from '@ambit/capability';
-import { pattern, sessionService, streams, toToken, type Run } from '@ambit/contracts';
+import { eventsAbout, pattern, sessionService, streams, type Run } from '@ambit/contracts';
 import { DeliverPolicy, jetstream, type ConsumerMessages } from '@nats-io/jetstream';
 import { Injectable } from '@nestjs/common';
 import { z } from 'zod';
@@ -28,7 +28,7 @@ export class RunEvents {
     response.write('retry: 1000\n\n');
     const runs = chainOf(run.id);
     const consumer = await jetstream(this.bus.connection).consumers.get(streams.events.name, {
-      filter_subjects: runs.map((id) => `ambit.evt.*.v1.*.*.${toToken(id)}`),
+      filter_subjects: runs.map(eventsAbout),
       ...(following.lastEventId === undefined
         ? { deliver_policy: DeliverPolicy.All }
         : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: following.lastEventId + 1 }),

@@ -50,7 +50,7 @@ export class PluginRepository {
   constructor(@Inject(DB) private readonly db: PluginDb) {}
 
   async savePackage({ digest, tree, manifest }: Package): Promise<void> {
-    const create = { digest, tree: tree as unknown as Prisma.InputJsonValue, manifest: manifest as unknown as Prisma.InputJsonValue };
+    const create = { digest, tree: tree.map((file) => ({ ...file })), manifest: { ...manifest } };
     await this.db.pluginPackage.upsert({ where: { digest }, create, update: {} });
   }
 
@@ -176,7 +176,7 @@ export class PluginRepository {
         }),
       ]);
       await appendAudit(transaction, OWNER, { ...change.audit, at, action: `plugin.${change.action}`, target: row.id });
-      return Object.keys(row.contributes as object).length === 0
+      return Object.keys(Object(row.contributes)).length === 0
         ? { ...read({ ...row, contributes: { servers: [], skills: [] } }) }
         : read(row);
     });

@@ -48,7 +48,7 @@ export class SkillRepository {
     const { digest, tree, facts, valid, warnings } = version;
     const data = {
       digest,
-      tree: tree as unknown as Prisma.InputJsonValue,
+      tree: tree.map((file) => ({ ...file })),
       valid,
       warnings: [...warnings],
       files: tree.length,
@@ -56,7 +56,7 @@ export class SkillRepository {
     };
     await this.db.skillVersion.upsert({
       where: { digest },
-      create: { ...data, ...(facts === null ? {} : { facts: facts as unknown as Prisma.InputJsonValue }) },
+      create: { ...data, ...(facts === null ? {} : { facts: JSON.parse(JSON.stringify(facts)) }) },
       update: {},
     });
   }

@@ -248,7 +248,7 @@ function refusedRow(call: RefusedCall): Prisma.GatewayCallCreateManyInput {
     target: call.target ?? Prisma.DbNull,
     principal: call.principal.id,
     status: 'refused',
-    fault: JSON.parse(JSON.stringify(call.fault)) as Prisma.InputJsonValue,
+    fault: JSON.parse(JSON.stringify(call.fault)),
     claimedAt: at,
     endedAt: at,
     durationMs: 0,

@@ -166,7 +166,7 @@ it('asks nobody for the authority of a run whose steps it hears of', async () =>
   const before = world.authorityCalls;
   for (let step = 1; step < 4; step++) {
     const call = intend('mcp__echo__say');
-    world.store(run, step, [call], step);
+    world.store(run, { step, callsBefore: step }, [call]);
     world.nats.bus.signal(
       toolGateway.stepStored,
       { runId: run.runId, step, callsBefore: step, calls: run.authority.step?.calls ?? [] },
@@ -180,7 +180,7 @@ it('asks nobody for the authority of a run whose steps it hears of', async () =>
 it('counts the calls of a run exactly, and those of a minute', async () => {
   const run = await world.run([mcpTool('say')], { policy: { limits: { callsPerRun: 3 } } });
   const calls = [intend('mcp__echo__say'), intend('mcp__echo__say')];
-  world.store(run, 0, calls, 2);
+  world.store(run, { step: 0, callsBefore: 2 }, calls);
   expect((await world.send(run, { calls })).map((result) => result.fault ?? result.status)).toEqual([
     'completed',
     expect.objectContaining({ code: 'CALL_LIMIT', data: { limit: 3 } }),

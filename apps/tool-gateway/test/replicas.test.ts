@@ -42,7 +42,7 @@ it('never has two effects of one operation, whatever batches overlap on which ga
     fc.asyncProperty(fc.array(batch, { minLength: 2, maxLength: 8 }), async (batches) => {
       const at = step++;
       const calls = [0, 1, 2, 3].map((index) => intend(index % 2 === 0 ? 'mcp__echo__say' : 'mcp__echo__look', { text: `${at}-${index}` }));
-      world.store(run, at, calls, at * 4);
+      world.store(run, { step: at, callsBefore: at * 4 }, calls);
       const answers = await Promise.all(
         batches.map(async ({ picks, move, delayMs }) => {
           await new Promise((resolve) => setTimeout(resolve, delayMs));

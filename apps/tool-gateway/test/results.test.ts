@@ -75,23 +75,23 @@ it('takes an upload in parts, and only when they hash to what was said', async (
   const run = await world.run([mcpTool('say')]);
   const bytes = Buffer.from('part one, part two');
   const digest = createHash('sha256').update(bytes).digest('hex');
-  const send = (uploadId: string, offset: number, data: Buffer, last: boolean): Promise<{ stored: boolean; bytes: number }> =>
+  const send = (uploadId: string, offset: number, { data, last }: { readonly data: Buffer; readonly last: boolean }) =>
     world.nats.bus.call(
       toolGateway.writeArtifact,
       { ...names(run), uploadId, offset, data: data.toString('base64'), last, digest },
       { keys: { agentId: run.agentId } },
     );
   const uploadId = randomUUID();
-  expect(await send(uploadId, 0, bytes.subarray(0, 9), false)).toEqual({ stored: false, bytes: 9 });
-  expect(await send(uploadId, 9, bytes.subarray(9), true)).toEqual({ stored: true, bytes: bytes.length });
+  expect(await send(uploadId, 0, { data: bytes.subarray(0, 9), last: false })).toEqual({ stored: false, bytes: 9 });
+  expect(await send(uploadId, 9, { data: bytes.subarray(9), last: true })).toEqual({ stored: true, bytes: bytes.length });
   expect(await world.nats.bus.call(toolGateway.getArtifact, { sessionId: run.sessionId, digest })).toEqual({
     data: bytes.toString('base64'),
     bytes: bytes.length,
     next: null,
   });
   const gap = randomUUID();
-  await send(gap, 0, bytes.subarray(0, 3), false);
-  await expect(send(gap, 9, bytes.subarray(9), true)).rejects.toMatchObject({ code: 'ARTIFACT_DIGEST' });
+  await send(gap, 0, { data: bytes.subarray(0, 3), last: false });
+  await expect(send(gap, 9, { data: bytes.subarray(9), last: true })).rejects.toMatchObject({ code: 'ARTIFACT_DIGEST' });
 });
 
 it('shortens the last results first when a batch’s answer would be too large, and runs nothing again', async () => {

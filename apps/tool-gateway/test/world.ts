@@ -240,7 +240,8 @@ export class World {
   }
 
   /** Stores a step with these calls. */
-  store(run: TestRun, step: number, calls: readonly IntendedCall[], callsBefore = 0): void {
+  store(run: TestRun, at: number | { readonly step: number; readonly callsBefore: number }, calls: readonly IntendedCall[]): void {
+    const { step, callsBefore } = typeof at === 'number' ? { step: at, callsBefore: 0 } : at;
     run.authority = {
       ...run.authority,
       step: { step, callsBefore, calls: calls.map((call) => ({ callId: call.callId, digest: callDigest(call) })) },

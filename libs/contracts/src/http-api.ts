@@ -1,34 +1,14 @@
 import { z } from 'zod';
 import { adminApi, Role, RoleGrant, Token, WorkerCredential } from './admin-api.js';
 import { AuditRecord } from './audit.js';
-import type { FaultMap, FaultDef } from './kit/fault.js';
-import type { Action, HttpRoute, Method } from './kit/http-route.js';
-import type { Schema } from './kit/schema.js';
+import type { FaultDef } from './kit/fault.js';
+import { route } from './kit/http-route.js';
 import { mcpBroker, Secret, Server, ServerSpec } from './mcp-broker.js';
 import { AgentId, Hex64, Instant, JsonObject, page, PageInput, Principal, ProjectId, SetName, Slug, Uuid } from './nouns.js';
 import { Plugin, PluginId, pluginRegistry } from './plugin-registry.js';
 import { Agent, AgentKind, Answer, Explanation, Interaction, MessageIn, Project, Run, Session, sessionService, TapeEntry } from './session-service.js';
 import { FileEntry, Skill, SkillName, skillStore } from './skill-store.js';
 import { CallRecord, toolGateway, ToolRegistration } from './tool-gateway.js';
-
-const none = z.object({});
-interface Def<P extends z.ZodObject, Q extends z.ZodObject, B extends Schema, O extends Schema, E extends FaultMap> {
-  readonly summary: string;
-  readonly action: Action;
-  readonly params?: P;
-  readonly query?: Q;
-  readonly body?: B;
-  readonly output: O;
-  readonly errors?: E;
-  readonly status?: number;
-  readonly answers?: 'json' | 'stream' | 'lines';
-}
-
-// eslint-disable-next-line @typescript-eslint/no-empty-object-type -- a route without declared errors has none
-function route<O extends Schema, P extends z.ZodObject = typeof none, Q extends z.ZodObject = typeof none, B extends Schema = z.ZodUndefined, const E extends FaultMap = {}>(at: `${Method} /v1/${string}`, def: Def<P, Q, B, O, E>): HttpRoute<P, Q, B, O, E> {
-  const [method, path] = at.split(' ') as [Method, string];
-  return { method, path, summary: def.summary, action: def.action, params: def.params ?? (none as unknown as P), query: def.query ?? (none as unknown as Q), body: def.body ?? (z.undefined() as unknown as B), output: def.output, errors: def.errors ?? ({} as E), status: def.status ?? 200, answers: def.answers ?? 'json' };
-}
 
 const Paging = { cursor: PageInput.cursor, limit: z.coerce.number().int().min(1).max(200).default(50) };
 const InProject = { projectId: ProjectId.optional() };

@@ -1,15 +1,22 @@
-import { treeDigest } from '@ambit/bundle';
-import { AgentSpec, ServerSpec, type DesiredState, type Policy } from '@ambit/contracts';
+import { AgentSpec, ServerSpec, type DesiredState, type FileEntry, type Policy } from '@ambit/contracts';
 import type { Item } from './plan.js';
 
-const pick = (record: Readonly<Record<string, unknown>>, fields: readonly string[]) =>
-  Object.fromEntries(fields.map((field) => [field, record[field]]));
+function pick(record: unknown, fields: readonly string[]): Record<string, unknown> {
+  const known = new Map<string, unknown>(Object.entries(Object(record)));
+  return Object.fromEntries(fields.map((field) => [field, known.get(field)]));
+}
 
 const SERVER_FIELDS = ['display', 'enabled', 'transport', 'instances', 'timeouts', 'readOnly', 'argumentsKept'] as const;
 const AGENT_FIELDS = ['kind', 'enabled', 'model', 'instructions', 'policy', 'match'] as const;
 
-/** The desired state as items; agents carry stored policies, so that two spellings of one policy are the same. */
-export function desiredItems(desired: DesiredState, policies: ReadonlyMap<string, Policy>): Item[] {
+interface Known {
+  /** As stored, so that two spellings of one policy are the same. */
+  readonly policies: ReadonlyMap<string, Policy>;
+  readonly treeDigest: (files: readonly FileEntry[]) => string;
+}
+
+/** The desired state as items. */
+export function desiredItems(desired: DesiredState, { policies, treeDigest }: Known): Item[] {
   return [
     { kind: 'project', name: desired.project, state: {} },
     ...Object.entries(desired.secrets).map(([name, secret]): Item => ({ kind: 'secret', name, state: { ...secret } })),
@@ -39,10 +46,8 @@ export function desiredItems(desired: DesiredState, policies: ReadonlyMap<string
   ];
 }
 
-export const serverState = (server: unknown) =>
-  pick(ServerSpec.parse(pick(Object(server) as Record<string, unknown>, ['slug', ...SERVER_FIELDS])), SERVER_FIELDS);
-export const agentState = (agent: unknown) =>
-  pick(AgentSpec.parse(pick(Object(agent) as Record<string, unknown>, ['id', ...AGENT_FIELDS])), AGENT_FIELDS);
+export const serverState = (server: unknown) => pick(ServerSpec.parse(pick(server, ['slug', ...SERVER_FIELDS])), SERVER_FIELDS);
+export const agentState = (agent: unknown) => pick(AgentSpec.parse(pick(agent, ['id', ...AGENT_FIELDS])), AGENT_FIELDS);
 
 /** A grant has no name of its own: it is what it says. */
 export function accessName(grant: {

@@ -78,7 +78,8 @@ export class HttpKernel {
     }
     if (fault.status === 401) response.setHeader('www-authenticate', 'Bearer');
     if (fault.retry === 'later') response.setHeader('retry-after', '1');
-    send(response, fault.status === 499 ? 408 : fault.status, 'application/problem+json', problemOf(fault, at.traceId));
+    const status = fault.status === 499 ? 408 : fault.status;
+    send(response, { status, type: 'application/problem+json' }, problemOf(fault, at.traceId));
   }
 }
 
@@ -86,10 +87,10 @@ function answer(response: ServerResponse, bound: BoundRoute, output: unknown): v
   const parsed: unknown = bound.route.output.parse(output);
   const version = typeof parsed === 'object' && parsed !== null && 'version' in parsed ? parsed.version : undefined;
   if (typeof version === 'number') response.setHeader('etag', `"${version}"`);
-  send(response, bound.route.status, 'application/json', parsed);
+  send(response, { status: bound.route.status, type: 'application/json' }, parsed);
 }
 
-function send(response: ServerResponse, status: number, type: string, body: unknown): void {
+function send(response: ServerResponse, { status, type }: { readonly status: number; readonly type: string }, body: unknown): void {
   const text = JSON.stringify(body);
   response.writeHead(status, {
     'content-type': `${type}; charset=utf-8`,
@@ -121,7 +122,9 @@ async function readBody(request: IncomingMessage): Promise<unknown> {
   if (declared > BODY_BYTES) throw platformFault('TOO_LARGE', { limitBytes: BODY_BYTES, actualBytes: declared });
   const parts: Buffer[] = [];
   let size = 0;
-  for await (const part of request as AsyncIterable<Buffer>) {
+  for await (const part of request) {
+    // No encoding is set, so there is nothing else.
+    if (!Buffer.isBuffer(part)) continue;
     size += part.byteLength;
     if (size > BODY_BYTES) throw platformFault('TOO_LARGE', { limitBytes: BODY_BYTES });
     parts.push(part);

@@ -20,6 +20,11 @@ export function pattern<const S extends string>(contract: { readonly subject: S 
   });
 }
 
+/** Every owner's events about one thing, where a single key says what it is. */
+export function eventsAbout(key: string): string {
+  return `ambit.evt.*.v1.*.*.${toToken(key)}`;
+}
+
 /** Reads the keys back off a received subject; throws a TypeError when it is not one of the contract's. */
 export function keysOf<const S extends string>(contract: { readonly subject: S }, received: string): Keys<S> {
   const wanted = contract.subject.split('.');
