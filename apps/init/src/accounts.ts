@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import {
   allContracts,
   installationAccounts,
@@ -34,9 +34,10 @@ export function keepingFromKeys(folder: string, accounts: InstallationAccounts):
   };
 }
 
-/** Reads it from a folder with that alone, as it is handed out: no root key, none of an account. */
+/** Reads it from a folder with that alone, as it is handed out: no root key, none of an account. Public keys may stand one folder above. */
 export async function keepingFromHandout(folder: string): Promise<AccountKeeping> {
-  const keys = AccountKeys.parse(JSON.parse(await readFile(join(folder, 'accounts.json'), 'utf8')));
+  const read = (at: string): Promise<string> => readFile(join(at, keyFiles.accounts), 'utf8');
+  const keys = AccountKeys.parse(JSON.parse(await read(folder).catch(() => read(dirname(folder)))));
   return {
     accounts: installationAccounts(allContracts(), keys),
     operatorSigning: join(folder, 'operator-signing.seed'),
