@@ -6,6 +6,7 @@ import { bold, chapter, claim, dim, short, tell } from './narrator.js';
 import type { Setting } from './setting.js';
 
 const ASKED = 'mcp__memory__create_entities';
+const READ = 'mcp__memory__open_nodes';
 
 /** A message, a batch of calls to four servers, a person's decision, the resume run, and what is on record. */
 export async function mainJob(setting: Setting, isOnce: boolean): Promise<void> {
@@ -19,7 +20,7 @@ export async function mainJob(setting: Setting, isOnce: boolean): Promise<void> 
     'use mcp__greeter-hello__echo with {"message":"Alice"}',
     `use ${ASKED} with {"entities":[{"name":"${note}","entityType":"note","observations":["19 and 23 make 42"]}]}`,
     '',
-    'use mcp__memory__read_graph with {}',
+    `use ${READ} with {"names":["${note}"]}`,
   ].join('\n');
   for (const line of message.split('\n')) tell(dim(`| ${line}`));
   const { sessionId, runId } = await send(setting, message);
@@ -93,13 +94,8 @@ async function showRecord({ admin }: Setting, { runId, note, decided, tape }: Re
   answered('mcp__everything__echo', 'good morning', 'the server over stdio answered');
   answered('mcp__calculator__get-sum', '42', 'the server over HTTP summed');
   answered('mcp__greeter-hello__echo', 'Alice', 'the plugin’s server greeted');
-  if (isAllowed) answered('mcp__memory__read_graph', note, 'the note was written once it was allowed');
-  else
-    claim(
-      results.get('mcp__memory__read_graph')?.text.includes(note) === false,
-      `the note was not written: ${code}`,
-      results.get('mcp__memory__read_graph'),
-    );
+  if (isAllowed) answered(READ, note, 'the note was written once it was allowed');
+  else claim(results.get(READ)?.text.includes(note) === false, `the note was not written: ${code}`, results.get(READ));
 
   const calls = [];
   for await (const call of admin.pages(httpApi.listCalls, { query: { originRunId: runId } })) calls.push(call);
@@ -108,16 +104,20 @@ async function showRecord({ admin }: Setting, { runId, note, decided, tape }: Re
       `${call.tool} ${call.status}, for ${call.principal}, rule ${call.rule ?? 'none'}${call.approvedBy === null ? '' : `, approved by ${bold(call.approvedBy)}`}, under ${short(call.fingerprint)}`,
     );
   const asked = calls.filter(({ tool }) => tool === ASKED);
-  claim(asked.length === 1, 'the call that waited stands there once', asked);
-  if (isAllowed)
+  if (isAllowed) {
+    const by = decided.decidedBy?.id ?? '';
+    claim(asked.length === 1, 'the call that waited stands there once', asked);
+    claim(asked[0]?.status === 'completed' && asked[0].approvedBy === by, `it is recorded as approved by ${by}`, asked);
+  } else
     claim(
-      asked[0]?.status === 'completed' && asked[0].approvedBy === decided.decidedBy?.id,
-      `it is recorded as approved by ${decided.decidedBy?.id ?? ''}`,
+      asked.every(({ status }) => status === 'refused'),
+      `the call that waited was never made; the decision stands as ${decided.status}`,
       asked,
     );
+  const ended = calls.filter(({ status, parked }) => status === 'completed' && !parked);
   claim(
-    calls.length === 6 && calls.every(({ parked }) => !parked),
-    'six calls, each with its end',
+    ended.length === (isAllowed ? 6 : 5),
+    `${ended.length} calls were made, each with its end`,
     calls.map(({ tool, status }) => [tool, status]),
   );
 }
