@@ -137,11 +137,15 @@ verifies('R-PLUGIN-6#3', 'a plugin switched off in the middle of its call: the c
   const { run } = await begin();
   const name = randomUUID();
   const stored = await run.step([intend(`${TOOL}hold`, { name })]);
+  const ended = await collect(scene.system.connection, toolGateway.callEnded);
   const answered = run.batch(stored);
   await scene.counting.held(name);
   await disable();
   const [result] = await answered;
   expect(result?.status).toMatch(/^(cancelled|failed|indeterminate)$/);
+  const { payload } = await ended.next(({ payload: one }) => one.callId === result?.callId);
+  expect(payload.status).toBe(result?.status);
+  ended.stop();
   const { items } = await scene.bus.call(toolGateway.listCalls, { runId: run.ref.runId });
   expect(items).toMatchObject([{ status: result?.status }]);
   expect(await scene.counting.ran('hold', name)).toBe(1);
