@@ -4,6 +4,7 @@ import { pattern, runConsumer, RunJob, sessionService, streams } from '@ambit/co
 import { AckPolicy, jetstream, type Consumer, type ConsumerInfo, type JsMsg } from '@nats-io/jetstream';
 import { connect as connectNats, type NatsConnection } from '@nats-io/transport-node';
 import { attempt, type Handler } from './attempt.js';
+import { ask } from './caller.js';
 import { Credentials } from './credentials.js';
 import { NatsPlatform } from './nats-platform.js';
 import { ToolHost, type WorkerTool } from './tools.js';
@@ -82,6 +83,7 @@ export class AmbitWorker {
     this.hosts.add(host);
     if ((options.tools ?? []).length > 0) await host.start();
     const platform = new NatsPlatform({ connection, agentId, workerId, inboxPrefix: this.options.inboxPrefix });
+    await this.ensurePool(agentId, pool);
     await this.pull(this.consumer(agentId, pool), concurrency, (message) => this.take(message, { platform, handler }));
     await this.ended;
   }
@@ -90,6 +92,18 @@ export class AmbitWorker {
   close(): Promise<void> {
     this.ended ??= this.leave();
     return this.ended;
+  }
+
+  /** Where workers are isolated, creating their credentials made the consumer; where they are not, nobody has yet. */
+  private async ensurePool(agentId: string, pool: string): Promise<void> {
+    while (this.options.credentials === undefined && !this.closing.signal.aborted) {
+      try {
+        await ask(this.connection, sessionService.ensurePool, { input: { agentId, pool }, keys: {} });
+        return;
+      } catch (error) {
+        await this.pullFailed(error);
+      }
+    }
   }
 
   /** One pull a free place: a message that waited in a buffer would be redelivered while this process still meant to run it. */
