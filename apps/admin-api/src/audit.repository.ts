@@ -50,7 +50,7 @@ export class AuditRepository {
       target: record.target,
       principal: record.principal?.id ?? null,
       actor: record.actor?.id ?? null,
-      record: record as unknown as Prisma.InputJsonValue,
+      record,
     }));
     await this.db.adminAuditView.createMany({ data, skipDuplicates: true });
   }

@@ -76,21 +76,34 @@ export class Projection implements OnApplicationBootstrap, OnApplicationShutdown
     }
   }
 
+  /**
+   * One pull, written in bunches while it goes on. It is never cut short: what a stopped pull still has on its way comes again only
+   * when its acknowledgement is overdue, and people would look at calls without an end until then.
+   */
   async #take(consumer: Consumer): Promise<void> {
-    const messages: JsMsg[] = [];
     const pull = await consumer.fetch({ max_messages: AT_ONCE, expires: PULL_MS });
-    let gathering: NodeJS.Timeout | undefined;
+    const gathered: JsMsg[] = [];
+    let writing: Promise<void> | undefined;
+    const write = async (): Promise<void> => {
+      while (gathered.length > 0) {
+        await this.#pause(GATHER_MS);
+        const together = gathered.splice(0);
+        await this.#project(together);
+        for (const message of together) message.ack();
+      }
+      writing = undefined;
+    };
     const stop = (): void => pull.stop();
     this.#stopping.signal.addEventListener('abort', stop, { once: true });
     for await (const message of pull) {
-      messages.push(message);
-      gathering ??= setTimeout(stop, GATHER_MS);
+      gathered.push(message);
+      if (writing !== undefined) continue;
+      writing = write();
+      // Whoever takes the pull learns of it when the pull ends.
+      writing.catch(() => undefined);
     }
-    clearTimeout(gathering);
     this.#stopping.signal.removeEventListener('abort', stop);
-    if (messages.length === 0) return;
-    await this.#project(messages);
-    for (const message of messages) message.ack();
+    await writing;
   }
 
   async #project(messages: readonly JsMsg[]): Promise<void> {
@@ -142,9 +155,15 @@ export class Projection implements OnApplicationBootstrap, OnApplicationShutdown
   }
 
   #pause(ms: number): Promise<void> {
+    const { signal } = this.#stopping;
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.#stopping.signal.addEventListener('abort', () => (clearTimeout(timer), resolve()), { once: true });
+      const end = (): void => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', end);
+        resolve();
+      };
+      const timer = setTimeout(end, ms);
+      signal.addEventListener('abort', end, { once: true });
     });
   }
 }
