@@ -94,14 +94,11 @@ async function repeat(cells, { journal, worker, stack }) {
       for (let turn = 0; turn < cells.length; turn++) {
         const cell = cells[(turn + repetition) % cells.length];
         const before = await journal.lastSequence();
-        const used = processorMs(stack);
-        const figures = await load(cell, { lanes, calls });
+        const sample = () => processorMs(stack, { client: process.pid, ...cell.processes });
+        const figures = await load(cell, { lanes, calls, sample });
         await journal.quiet();
-        const processor = Object.fromEntries(
-          [...processorMs(stack)].map(([name, ms]) => [name, (ms - (used.get(name) ?? ms)) / figures.calls]),
-        );
         const facts = cell.isJournaled ? { facts: await journal.factsSince(before, worker.originRunIds) } : {};
-        measured.push({ cell: cell.name, lanes, repetition, ...figures, ...facts, processor });
+        measured.push({ cell: cell.name, lanes, repetition, ...figures, ...facts });
         if (figures.errors > 0) say(`${cell.name}: ${figures.errors} errors, the last: ${cell.lastError?.message}`);
       }
     }

@@ -23,6 +23,7 @@ export async function floorCell(connection, { natsUrl, credentials }) {
   return {
     name: 'floor',
     title: 'bare relay, two hops',
+    processes: { echo: children[0].pid, relay: children[1].pid },
     prepare: async () => call,
     close: async () => {
       for (const child of children) child.disconnect();

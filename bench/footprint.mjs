@@ -1,12 +1,10 @@
 // What the processes of the stack take: resident memory, and processor time. Where there is no /proc, `ps` knows the memory, and nobody the time.
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 
 const WITH_POSTGRES_MB = 200;
 const OTHERS_MB = 130;
 const WITHOUT_POSTGRES = new Set(['mcp-runner']);
-/** /proc counts in hundredths of a second. */
-const TICK_MS = 10;
 
 /** Megabytes of each process, with the design's budget for those that are ours. */
 export function idleMemory({ services, servers }) {
@@ -18,9 +16,9 @@ export function idleMemory({ services, servers }) {
   return [...ours, ...Object.entries(servers ?? {}).map(([name, pid]) => ({ name, megabytes: residentMb(pid), budget: null }))];
 }
 
-/** Milliseconds of processor time that each process has used so far; empty where that cannot be known. */
-export function processorMs({ services, servers }) {
-  const pids = [...services.map(({ label, pid }) => [label, pid]), ...Object.entries(servers ?? {})];
+/** Milliseconds of processor time that each process has used so far, by name; empty where that cannot be known. */
+export function processorMs({ services, servers }, others = {}) {
+  const pids = [...services.map(({ label, pid }) => [label, pid]), ...Object.entries({ ...servers, ...others })];
   return new Map(
     pids.flatMap(([name, pid]) => {
       const used = usedMs(pid);
@@ -38,12 +36,16 @@ function residentMb(pid) {
   }
 }
 
+/** The scheduler's own count of every thread, in nanoseconds: exact where the ticks of `stat` are a guess. */
 function usedMs(pid) {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
+    const threads = readdirSync(`/proc/${pid}/task`);
+    return threads.reduce((sum, thread) => sum + nanosecondsOf(`/proc/${pid}/task/${thread}/schedstat`), 0) / 1e6;
   } catch {
     return undefined;
   }
+}
+
+function nanosecondsOf(file) {
+  return Number(readFileSync(file, 'latin1').split(' ')[0]);
 }

@@ -2,17 +2,20 @@
 
 /**
  * Runs `calls` calls over `lanes` lanes, in waves that are prepared outside the measured time.
- * `prepare(lanes, perLane)` gives `call(lane, index)`, which says whether the answer was right.
+ * `prepare(lanes, perLane)` gives `call(lane, index)`, which says whether the answer was right. `sample` tells what each process has
+ * used of the processor so far, in milliseconds; what it tells of the measured time comes back by call.
  */
-export async function load(cell, { lanes, calls }) {
+export async function load(cell, { lanes, calls, sample }) {
   const latencies = [];
   let elapsedMs = 0;
   let errors = 0;
+  const used = new Map();
   for (let left = Math.ceil(calls / lanes); left > 0;) {
     const perLane = Math.min(left, cell.callsAtOnce ?? left);
     left -= perLane;
     const call = await cell.prepare(lanes, perLane);
     await cell.settle?.();
+    const before = sample?.();
     const began = performance.now();
     await Promise.all(
       Array.from({ length: lanes }, async (_, lane) => {
@@ -28,6 +31,7 @@ export async function load(cell, { lanes, calls }) {
       }),
     );
     elapsedMs += performance.now() - began;
+    for (const [name, ms] of sample?.() ?? []) used.set(name, (used.get(name) ?? 0) + ms - (before.get(name) ?? ms));
   }
   latencies.sort((a, b) => a - b);
   return {
@@ -36,6 +40,7 @@ export async function load(cell, { lanes, calls }) {
     p50: percentile(latencies, 0.5),
     p99: percentile(latencies, 0.99),
     rate: latencies.length / (elapsedMs / 1_000),
+    processor: Object.fromEntries([...used].map(([name, ms]) => [name, ms / (latencies.length + errors)])),
   };
 }
 

@@ -15,7 +15,7 @@ export function rowsOf(measured) {
     errors: all.reduce((sum, { errors }) => sum + errors, 0),
     calls: all.reduce((sum, { calls }) => sum + calls, 0),
     repetitions: all.length,
-    /** Milliseconds of processor time a call, by process; what was used beside the calls, on their account, included. */
+    /** Milliseconds of processor time a call, by process, while calls ran. */
     processor: Object.fromEntries(Object.keys(all[0].processor).map((name) => [name, median(all.map(({ processor }) => processor[name]))])),
   }));
 }

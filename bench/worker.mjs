@@ -6,6 +6,7 @@ import { connect, credsAuthenticator, headers } from '@nats-io/transport-node';
 
 const RENEW_MS = 5_000;
 const CALL_MS = 30_000;
+const AT_ONCE = 8;
 
 export class BenchWorker {
   #connection;
@@ -54,14 +55,12 @@ export class BenchWorker {
   /** Stores a step of `perLane` calls in each of the first `lanes` runs; gives the call that executes one of them as a batch of its own. */
   async prepare({ lanes, perLane, tool, input, isRight }) {
     const to = subject(toolGateway.executeBatch, { agentId: this.#agentId });
-    const calls = await Promise.all(
-      this.#runs.slice(0, lanes).map(async (run) => {
-        const intended = Array.from({ length: perLane }, () => ({ callId: randomUUID(), name: tool, arguments: input }));
-        const step = run.step++;
-        await this.#ask(sessionService.stepRun, { ...run.ref, step, role: 'assistant', content: [], calls: intended });
-        return intended.map((call) => JSON.stringify({ ...run.ref, step, calls: [call] }));
-      }),
-    );
+    const calls = await someAtOnce(this.#runs.slice(0, lanes), async (run) => {
+      const intended = Array.from({ length: perLane }, () => ({ callId: randomUUID(), name: tool, arguments: input }));
+      const step = run.step++;
+      await this.#ask(sessionService.stepRun, { ...run.ref, step, role: 'assistant', content: [], calls: intended });
+      return intended.map((call) => JSON.stringify({ ...run.ref, step, calls: [call] }));
+    });
     return async (lane, index) => {
       const answer = await this.#connection.request(to, calls[lane][index], { timeout: CALL_MS, headers: this.#deadline });
       const body = answer.json();
@@ -80,12 +79,10 @@ export class BenchWorker {
   }
 
   async #renew() {
-    await Promise.all(
-      this.#runs.map(({ job, ref }) => {
-        job.working();
-        return this.#ask(sessionService.renewRun, ref);
-      }),
-    );
+    await someAtOnce(this.#runs, ({ job, ref }) => {
+      job.working();
+      return this.#ask(sessionService.renewRun, ref);
+    });
   }
 
   async #ask(contract, input) {
@@ -94,4 +91,12 @@ export class BenchWorker {
     if ((answer.headers?.get('Nats-Service-Error-Code') ?? '') !== '') throw new Error(`${to}: ${answer.string()}`);
     return answer.json();
   }
+}
+
+/** What is only prepared is not asked for all at once: a busy machine would be late for some of it. */
+async function someAtOnce(items, work) {
+  const results = [];
+  for (let index = 0; index < items.length; index += AT_ONCE)
+    results.push(...(await Promise.all(items.slice(index, index + AT_ONCE).map(work))));
+  return results;
 }
