@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import { connect, credsAuthenticator } from '@nats-io/transport-node';
 import { callCell, directCell, floorCell } from './cells.mjs';
 import { measureComposing } from './composing.mjs';
-import { idleMemory, processorMs } from './footprint.mjs';
+import { idleMemory, processorMs, syncedWriteMs } from './footprint.mjs';
 import { JournalView } from './journal.mjs';
 import { load } from './load.mjs';
 import { reportOf } from './report.mjs';
@@ -121,6 +121,7 @@ try {
       memoryGb: Math.round(totalmem() / 2 ** 30),
       node: process.versions.node,
       nats,
+      syncedWriteMs: syncedWriteMs(stack.keysDir),
       load: [loadBefore, loadavg()].map(([minute]) => minute.toFixed(1)),
       at: new Date().toISOString(),
     },

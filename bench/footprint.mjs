@@ -1,10 +1,31 @@
 // What the processes of the stack take: resident memory, and processor time. Where there is no /proc, `ps` knows the memory, and nobody the time.
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, readdirSync, readFileSync, rmSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { median } from './load.mjs';
 
 const WITH_POSTGRES_MB = 200;
 const OTHERS_MB = 130;
 const WITHOUT_POSTGRES = new Set(['mcp-runner']);
+
+/** Milliseconds until a KiB is on the disk of this folder: nats-server waits for that twice in every call where it syncs always. */
+export function syncedWriteMs(folder) {
+  const path = join(folder, 'bench-sync');
+  const file = openSync(path, 'w');
+  try {
+    return median(
+      Array.from({ length: 51 }, () => {
+        const began = performance.now();
+        writeSync(file, Buffer.alloc(1_024));
+        fsyncSync(file);
+        return performance.now() - began;
+      }),
+    );
+  } finally {
+    closeSync(file);
+    rmSync(path);
+  }
+}
 
 /** Megabytes of each process, with the design's budget for those that are ours. */
 export function idleMemory({ services, servers }) {

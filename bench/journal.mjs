@@ -5,7 +5,7 @@ import { journalSubject, streams } from '@ambit/contracts';
 import { AckPolicy, DeliverPolicy, jetstreamManager } from '@nats-io/jetstream';
 
 const { name } = streams.journal;
-const QUIET_MS = 60_000;
+const QUIET_MS = 15_000;
 /** The gateway gathers facts for 150 ms, outboxes are looked into when they are told to be. */
 const STILL_MS = 300;
 
