@@ -1,7 +1,7 @@
 // npm run mutants [name …] [-- --json]: switches off one protection at a time, in a copy of the tree, and runs the tests that cite what it keeps.
 // Fails when a protection can go without a citing test going red. tools/mutants/list.mjs says how to add one.
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { copyTree } from './mutants/copy.mjs';
@@ -34,6 +34,11 @@ const { copy, remove } = copyTree(root);
 process.on('exit', remove);
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));
 
+/** Where a mutated file reads what it leaves out for the test that runs. */
+const leftOut = join(copy, 'coverage', 'left-out');
+mkdirSync(join(copy, 'coverage'), { recursive: true });
+writeFileSync(leftOut, '');
+
 /** What the last run of tests printed, for a run that showed nothing. */
 let lastOutput = '';
 
@@ -55,7 +60,7 @@ const filesFor = (several) => [
 ];
 
 /** Runs the tests that must notice any of the mutants, each file once; returns what they recorded. */
-function runFor(several) {
+function runFor(several, setup) {
   const files = filesFor(several);
   if (files.length === 0) return [];
   // What an earlier run recorded must not stand in for one that shows nothing.
@@ -63,13 +68,21 @@ function runFor(several) {
   const names = several.map(({ clauses, only }) => only ?? clauses.map((clause) => `${clause}(?![0-9])`).join('|')).join('|');
   const { stdout, stderr } = spawnSync(
     'npx',
-    ['--no-install', 'jest', '--runInBand', '--runTestsByPath', ...files, '-t', names, '--silent'],
+    [
+      ...['--no-install', 'jest', '--runInBand', '--runTestsByPath', ...files, '-t', names, '--silent'],
+      ...(setup === undefined ? [] : ['--setupFilesAfterEnv', `<rootDir>/${setup}`]),
+    ],
     {
       cwd: copy,
       stdio: ['ignore', 'pipe', 'pipe'],
       encoding: 'utf8',
       maxBuffer: 64 * 1024 * 1024,
-      env: { ...process.env, NODE_OPTIONS: '--experimental-vm-modules --disable-warning=ExperimentalWarning', NX_TUI: 'false' },
+      env: {
+        ...process.env,
+        NODE_OPTIONS: '--experimental-vm-modules --disable-warning=ExperimentalWarning',
+        NX_TUI: 'false',
+        AMBIT_LEFT_OUT: leftOut,
+      },
       timeout: 20 * 60_000,
     },
   );
@@ -86,70 +99,64 @@ function rebuild(file) {
   execFileSync('npm', ['run', '-s', 'build'], { cwd: workspace, stdio: 'pipe' });
 }
 
-/** What the tests say of the tree as it is: one run for all mutants whose tests are named, one for each set of clauses otherwise. */
-const unchanged = new Map();
-function runUnchanged(mutant) {
-  const several = mutant.only === undefined ? [mutant] : mutants.filter(({ only }) => only !== undefined);
-  const key = mutant.only === undefined ? mutant.clauses.join() : '';
-  if (!unchanged.has(key)) unchanged.set(key, runFor(several));
-  return unchanged.get(key).filter((entry) => mustNotice(mutant, entry));
-}
-
 const failures = [];
 const verdicts = [];
-const say = (name, text) => {
-  verdicts.push({ name, held: text.startsWith('ok'), says: text.replace(/^(ok|FAILED)\s+/, '') });
-  if (!isJson) console.log(`${name.padEnd(18)} ${text}`);
-};
-for (const mutant of mutants) {
-  const { name, file, find, replace, clauses } = mutant;
+function say({ name }, held, text) {
+  verdicts.push({ name, held, says: text });
+  if (!held) failures.push(name);
+  if (!isJson) console.log(`${name.padEnd(18)} ${held ? 'ok    ' : 'FAILED'}  ${text}`);
+}
+const head = () => lastOutput.split('\n').slice(0, 20).join('\n');
+
+/** Whether the tests that must notice ran, and green, with the tree as it is; says so where not. */
+function isHeldUnchanged(mutant, entries) {
+  const before = entries.filter((entry) => mustNotice(mutant, entry));
+  const red = before.find(({ passed }) => !passed);
+  const cited = mutant.clauses.join(', ');
+  if (red !== undefined) say(mutant, false, `red without any change: ${red.test}`);
+  else if (filesFor([mutant]).length === 0)
+    say(mutant, false, `no test${mutant.only === undefined ? '' : ` "${mutant.only} …"`} cites ${cited}`);
+  else if (before.length === 0) say(mutant, false, `the tests that cite ${cited} did not run\n${head()}`);
+  return red === undefined && before.length > 0;
+}
+
+/** Runs with the file changed, and says for each mutant whether a test noticed. */
+function tryChanged(several, { file, find, replace, setup }) {
   const path = join(copy, file);
   const source = readFileSync(path, 'utf8');
-  if (source.split(find).length !== 2) {
-    failures.push(name);
-    say(name, `FAILED  ${file} must hold "${find}" once`);
-    continue;
-  }
-  const before = runUnchanged(mutant);
-  if (before.length === 0) {
-    failures.push(name);
-    const isCited = citations.some(({ clause }) => clauses.includes(clause));
-    say(
-      name,
-      isCited
-        ? `FAILED  the tests that cite ${clauses.join(', ')} did not run\n${lastOutput.split('\n').slice(0, 20).join('\n')}`
-        : `FAILED  no test cites ${clauses.join(', ')}`,
-    );
-    continue;
-  }
-  const red = before.find(({ passed }) => !passed);
-  if (red !== undefined) {
-    failures.push(name);
-    say(name, `FAILED  red without any change: ${red.test}`);
-    continue;
-  }
   writeFileSync(
     path,
     source.replace(find, () => replace),
   );
   rebuild(file);
-  const runChanged = () => runFor([mutant]).filter((entry) => mustNotice(mutant, entry));
-  let after = runChanged();
+  const after = runFor(several, setup);
   // A system that did not start in time, on a busy machine, shows nothing either way.
-  if (after.length === 0) after = runChanged();
+  const silent = several.filter((mutant) => !after.some((entry) => mustNotice(mutant, entry)));
+  if (silent.length > 0) after.push(...runFor(silent, setup));
   writeFileSync(path, source);
   rebuild(file);
-  const killers = after.filter(({ passed }) => !passed);
-  if (killers.length > 0) say(name, `ok      ${killers[0].test}`);
-  else {
-    failures.push(name);
-    say(
-      name,
-      after.length === 0
-        ? `FAILED  its tests did not run at all with it switched off\n${lastOutput.split('\n').slice(0, 20).join('\n')}`
-        : 'FAILED  every citing test stays green without it',
-    );
+  for (const mutant of several) {
+    const entries = after.filter((entry) => mustNotice(mutant, entry));
+    const killer = entries.find(({ passed }) => !passed);
+    if (killer !== undefined) say(mutant, true, killer.test);
+    else if (entries.length > 0) say(mutant, false, 'every citing test stays green without it');
+    else say(mutant, false, `its tests did not run at all with it switched off\n${head()}`);
   }
+}
+
+/** Mutants that are one change of a file are tried in one run. */
+const groups = Map.groupBy(mutants, ({ file, find, replace }) => JSON.stringify([file, find, replace]));
+const unchanged = new Map();
+for (const group of groups.values()) {
+  const [change] = group;
+  if (readFileSync(join(copy, change.file), 'utf8').split(change.find).length !== 2) {
+    for (const mutant of group) say(mutant, false, `${change.file} must hold "${change.find}" once`);
+    continue;
+  }
+  const key = JSON.stringify(group.map(({ clauses, only }) => [clauses, only]));
+  if (!unchanged.has(key)) unchanged.set(key, runFor(group));
+  const held = group.filter((mutant) => isHeldUnchanged(mutant, unchanged.get(key)));
+  if (held.length > 0) tryChanged(held, change);
 }
 
 if (isJson) console.log(JSON.stringify({ protections: verdicts, notHeld: [...failures, ...unlisted, ...gone] }));

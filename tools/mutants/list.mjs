@@ -1,7 +1,7 @@
 // What `npm run mutants` breaks, one at a time. A mutant is a change of one source file that switches off one protection, and the
 // clauses whose tests must notice. To add one: name it, give `file`, a `find` that stands in the file exactly once, what replaces
 // it, and the clauses; `only` narrows the tests that cite them to those with it in their name. The product itself has no switch: the change is made in
-// a copy of the tree.
+// a copy of the tree. Mutants that are the same change of a file are tried in one run; `setup` tells them apart.
 
 /**
  * Gate → the clauses that a call cannot keep without it. Every gate of libs/capability must stand here. The test that has to notice cites one of them
@@ -38,15 +38,20 @@ export const gateClauses = {
 
 const GATES_FILE = 'libs/capability/src/gates.ts';
 
-/** The mutant that leaves one gate out. */
+/**
+ * The mutant that leaves one gate out. All of them are one change of the file, which leaves out the gate whose name stands in a file of the copy:
+ * tools/mutants/leave-out.mjs writes it before each test, so that one start of the system serves them all.
+ */
 export function gateMutant(gate) {
   return {
     name: gate,
     file: GATES_FILE,
     find: 'if (options.off?.has(gate.name) === true) continue;',
-    replace: `if (gate.name === '${gate}' || options.off?.has(gate.name) === true) continue;`,
+    replace:
+      "if (process.getBuiltinModule('node:fs').readFileSync(process.env.AMBIT_LEFT_OUT, 'utf8') === gate.name || options.off?.has(gate.name)) continue;",
     clauses: gateClauses[gate],
     only: `gate ${gate}:`,
+    setup: 'tools/mutants/leave-out.mjs',
   };
 }
 
