@@ -59,13 +59,22 @@ const filesFor = (several) => [
   ),
 ];
 
-/** Runs the tests that must notice any of the mutants, each file once; returns what they recorded. */
+/** The files with the test that must notice nothing. */
+const filesOf = (control) =>
+  control === undefined
+    ? []
+    : [...new Set(citations.map(({ file }) => file))].filter((file) => readFileSync(join(root, file), 'utf8').includes(control));
+
+/** Runs the tests that must notice any of the mutants, and the one that must not, each file once; returns what they recorded. */
 function runFor(several, setup) {
-  const files = filesFor(several);
+  const [{ control }] = several;
+  const files = [...new Set([...filesFor(several), ...filesOf(control)])];
   if (files.length === 0) return [];
   // What an earlier run recorded must not stand in for one that shows nothing.
   rmSync(join(copy, 'coverage', 'shown'), { recursive: true, force: true });
-  const names = several.map(({ clauses, only }) => only ?? clauses.map((clause) => `${clause}(?![0-9])`).join('|')).join('|');
+  const names = [...several.map(({ clauses, only }) => only ?? clauses.map((clause) => `${clause}(?![0-9])`).join('|')), control]
+    .filter((name) => name !== undefined)
+    .join('|');
   const { stdout, stderr } = spawnSync(
     'npx',
     [
@@ -121,7 +130,7 @@ function isHeldUnchanged(mutant, entries) {
 }
 
 /** Runs with the file changed, and says for each mutant whether a test noticed. */
-function tryChanged(several, { file, find, replace, setup }) {
+function tryChanged(several, { file, find, replace, setup, control }) {
   const path = join(copy, file);
   const source = readFileSync(path, 'utf8');
   writeFileSync(
@@ -135,7 +144,12 @@ function tryChanged(several, { file, find, replace, setup }) {
   if (silent.length > 0) after.push(...runFor(silent, setup));
   writeFileSync(path, source);
   rebuild(file);
+  const isBroken = control !== undefined && !after.some((entry) => entry.kind === 'test' && entry.test.includes(control) && entry.passed);
   for (const mutant of several) {
+    if (isBroken) {
+      say(mutant, false, `the test "${control} …" must stay green with the change, and does not`);
+      continue;
+    }
     const entries = after.filter((entry) => mustNotice(mutant, entry));
     const killer = entries.find(({ passed }) => !passed);
     if (killer !== undefined) say(mutant, true, killer.test);

@@ -1,7 +1,9 @@
 import { canonicalRecord, fingerprint, sha256Hex, type SnapshotRecord } from '@ambit/capability';
 import {
+  buckets,
   Fault,
   journalSubject,
+  leaseKey,
   mcpBroker,
   sessionService,
   streams,
@@ -16,7 +18,8 @@ import {
 } from '@ambit/contracts';
 import { collect, withClient, type Collector } from '@ambit/testing';
 import { expect } from '@jest/globals';
-import { jetstreamManager } from '@nats-io/jetstream';
+import { jetstream, jetstreamManager } from '@nats-io/jetstream';
+import { headers } from '@nats-io/nats-core';
 import { randomUUID } from 'node:crypto';
 import { operationOf, PlainWorker, type Attempt } from '../system/plain-worker.js';
 import { startSystem, type System } from '../system/system.js';
@@ -120,6 +123,15 @@ export class GateWorld {
     expect(result).toMatchObject({ callId: call.callId, status, fault: { code } });
     expect(await this.isClaimed(attempt, step, call)).toBe(false);
     expect(await this.gateOf(attempt, step, call)).toBe(gate);
+  }
+
+  /** What the end of an owner's lease does to its bucket, without waiting the minute that it lives. */
+  async endLease(owner: string): Promise<void> {
+    const header = headers();
+    header.set('KV-Operation', 'PURGE');
+    header.set('Nats-Rollup', 'sub');
+    const subject = `$KV.${buckets.leases60s.name}.${leaseKey.owner(owner)}`;
+    await jetstream(this.system.connection).publish(subject, '', { headers: header });
   }
 
   /** Runs statements on the system's database, as somebody would who got at what is stored. */

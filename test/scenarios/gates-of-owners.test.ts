@@ -1,7 +1,6 @@
 // The gates about what a plugin brings, through the served path: its package holds a stdio server, which writes down each call it receives.
-import { buckets, leaseKey, pluginRegistry, sessionService, type FileEntry } from '@ambit/contracts';
+import { pluginRegistry, sessionService, type FileEntry } from '@ambit/contracts';
 import { afterAll, beforeAll, expect, jest } from '@jest/globals';
-import { Kvm } from '@nats-io/kv';
 import { createHash } from 'node:crypto';
 import { intend } from '../system/plain-worker.js';
 import { verifies } from '../verifies.js';
@@ -80,9 +79,7 @@ verifies('R-NATS-6#1', 'gate owner-lease: nobody vouches for the plugin any more
   const { worker, attempt } = await world.run({ plugins: null });
   expect(codes(await worker.execute(attempt, 0, [greet()]))).toEqual(['completed']);
   await world.system.process('plugin-registry').kill();
-  // What the lease's end does, without waiting the minute that it lives.
-  const leases = await new Kvm(world.system.connection).open(buckets.leases60s.name);
-  await leases.purge(leaseKey.owner('plugin:greeter'));
+  await world.endLease('plugin:greeter');
   const call = greet();
   await worker.store(attempt, 1, [call]);
   const [result] = await worker.send(attempt, { step: 1, calls: [call] });

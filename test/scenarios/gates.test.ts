@@ -351,7 +351,7 @@ verifies('R-PERM-1#5', 'gate permission: deny beats ask beats allow, and a rule 
   for (const call of [asked, other]) expect(await world.isClaimed(attempt, 0, call)).toBe(false);
 });
 
-verifies(['R-PERM-7#1', 'R-PERM-1#4'], 'mode by effect: what changes something asks by default, and the narrower mode holds', async () => {
+verifies(['R-PERM-7#1', 'R-PERM-1#4'], 'gate none: what changes something asks by default, and the narrower mode holds', async () => {
   const table = [
     { mode: 'default', writes: 'waiting', reads: 'completed' },
     { mode: 'auto_approve', writes: 'completed', reads: 'completed' },

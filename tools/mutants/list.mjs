@@ -1,7 +1,8 @@
 // What `npm run mutants` breaks, one at a time. A mutant is a change of one source file that switches off one protection, and the
 // clauses whose tests must notice. To add one: name it, give `file`, a `find` that stands in the file exactly once, what replaces
 // it, and the clauses; `only` narrows the tests that cite them to those with it in their name. The product itself has no switch: the change is made in
-// a copy of the tree. Mutants that are the same change of a file are tried in one run; `setup` tells them apart.
+// a copy of the tree. Mutants that are the same change of a file are tried in one run; `setup` tells them apart, and
+// the test `control` must stay green, or the change broke more than it meant to.
 
 /**
  * Gate → the clauses that a call cannot keep without it. Every gate of libs/capability must stand here. The test that has to notice cites one of them
@@ -51,6 +52,7 @@ export function gateMutant(gate) {
       "if (process.getBuiltinModule('node:fs').readFileSync(process.env.AMBIT_LEFT_OUT, 'utf8') === gate.name || options.off?.has(gate.name)) continue;",
     clauses: gateClauses[gate],
     only: `gate ${gate}:`,
+    control: 'gate none:',
     setup: 'tools/mutants/leave-out.mjs',
   };
 }
