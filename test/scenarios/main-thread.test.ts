@@ -17,14 +17,15 @@ beforeAll(async () => {
 });
 afterAll(() => scene?.stop());
 
-async function http<T>(method: string, path: string, body?: unknown, more: Readonly<Record<string, string>> = {}): Promise<T> {
+async function http<T>(at: `${'GET' | 'POST'} ${string}`, body?: unknown, more: Readonly<Record<string, string>> = {}): Promise<T> {
+  const [method = 'GET', path = ''] = at.split(' ');
   const response = await fetch(`${scene.system.apiUrl}/v1/${path}`, {
     method,
     headers: { authorization: `Bearer ${scene.system.token}`, 'content-type': 'application/json', ...more },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
   const text = await response.text();
-  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+  if (!response.ok) throw new Error(`${at}: ${response.status} ${text}`);
   return JSON.parse(text) as T;
 }
 
@@ -91,16 +92,16 @@ verifies(
     ].join('\n\n');
     const worker = await startWorker(scene.system, agent);
     const message = { principal: { id: 'user:alice', kind: 'person' }, agentId: agent.id, sceneId: name, content };
-    const sent = await http<{ sessionId: string; runId: string }>('POST', 'message', message, { 'idempotency-key': name });
+    const sent = await http<{ sessionId: string; runId: string }>('POST message', message, { 'idempotency-key': name });
     // The same key again is the same message.
-    expect(await http('POST', 'message', message, { 'idempotency-key': name })).toEqual(sent);
+    expect(await http('POST message', message, { 'idempotency-key': name })).toEqual(sent);
 
     const before = await told(sent.runId, { until: ({ type }) => type === 'interaction.requested' });
     const cut = before.at(-2)?.id;
-    const inbox = await http<{ items: Interaction[] }>('GET', `interaction?sessionId=${sent.sessionId}&status=pending`);
+    const inbox = await http<{ items: Interaction[] }>(`GET interaction?sessionId=${sent.sessionId}&status=pending`);
     expect(inbox.items).toMatchObject([{ kind: 'permission', tool: 'mcp__asking__count', principal: { id: 'user:alice' }, order: 0 }]);
     // The other calls of its batch did not wait for it.
-    expect(await http('POST', `interaction/${inbox.items[0]?.id}/decide`, { decision: 'allow' })).toMatchObject({ status: 'allowed' });
+    expect(await http(`POST interaction/${inbox.items[0]?.id}/decide`, { decision: 'allow' })).toMatchObject({ status: 'allowed' });
     const after = await told(sent.runId, { ...(cut === undefined ? {} : { after: cut }) });
     await worker.stop();
 
@@ -123,7 +124,7 @@ verifies(
     ]);
 
     // The snapshot is what its fingerprint says.
-    const run = await http<Run>('GET', `run/${sent.runId}`);
+    const run = await http<Run>(`GET run/${sent.runId}`);
     const { tools, skills } = await (await scene.worker(agent)).snapshot(run.fingerprint);
     expect(tools.find((tool) => tool.name === 'mcp__two__count')).toMatchObject({
       exposure: expect.any(String),
@@ -134,7 +135,7 @@ verifies(
     expect(skills).toMatchObject([{ name: 'house-rules', digest: expect.any(String), owner: expect.any(String) }]);
 
     // The tape tells the story in order, each result beside its call.
-    const tape = (await http<{ items: TapeEntry[] }>('GET', `session/${sent.sessionId}/tape?limit=200`)).items;
+    const tape = (await http<{ items: TapeEntry[] }>(`GET session/${sent.sessionId}/tape?limit=200`)).items;
     const calls = tape
       .filter(({ kind }) => kind === 'tool_call')
       .map(({ step, content: call }) => ({ step, ...(call as { callId: string; name: string }) }));
@@ -155,7 +156,7 @@ verifies(
     expect(JSON.stringify(tape.at(-1)?.content)).toContain('Done.');
 
     // The journal has two facts of each, whose claim names session, run and call.
-    const { items } = await http<{ items: CallRecord[] }>('GET', `call?originRunId=${sent.runId}`);
+    const { items } = await http<{ items: CallRecord[] }>(`GET call?originRunId=${sent.runId}`);
     expect(items).toHaveLength(5);
     for (const call of calls) {
       const facts = await factsOf(scene.system.connection, { originRunId: sent.runId }, { step: call.step ?? 0, callId: call.callId });
@@ -174,6 +175,6 @@ verifies(
     });
     expect(await scene.counting.ran('count', name)).toBe(3);
     expect(await scene.counting.ran('look', name)).toBe(1);
-    expect((await http<{ items: Run[] }>('GET', `run?sessionId=${sent.sessionId}`)).items).toHaveLength(2);
+    expect((await http<{ items: Run[] }>(`GET run?sessionId=${sent.sessionId}`)).items).toHaveLength(2);
   },
 );

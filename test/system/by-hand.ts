@@ -49,7 +49,7 @@ export class HandWorker {
   /** Takes the next run of the agent. */
   async take(timeoutMs = JOB_MS): Promise<{ readonly ref: Ref; readonly job: JsMsg }> {
     const name = `${this.agentId}_shared`;
-    // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- what a pull needs; a worker may not ask for the rest
+
     const info = { stream_name: 'AMBIT_RUNS', name, config: { durable_name: name, ack_policy: AckPolicy.Explicit } } as ConsumerInfo;
     const job = await jetstream(this.connection).consumers.getConsumerFromInfo(info).next({ expires: timeoutMs, bind: true });
     if (job === null) throw new Error(`no run for ${this.agentId} within ${timeoutMs / 1_000} s`);
@@ -75,7 +75,7 @@ export class HandWorker {
   async call<C extends Rpc>(contract: C, body: unknown, timeoutMs = 30_000): Promise<Output<C>> {
     const reply = await this.ask(contract, body, timeoutMs);
     if (reply.status !== '') throw Object.assign(new Error(`${contract.subject}: ${JSON.stringify(reply.body)}`), reply.body);
-    // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- parsed by the contract
+
     return contract.output.parse(reply.body) as Output<C>;
   }
 
@@ -83,7 +83,7 @@ export class HandWorker {
   async ask(contract: Rpc, body: unknown, timeoutMs = 30_000): Promise<Reply> {
     const header = headers();
     header.set(HEADER.timeout, String(timeoutMs));
-    // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- every call of a worker has this one key
+
     const to = subject(contract, { agentId: this.agentId } as Keys<string>);
     const message = await this.connection.request(to, JSON.stringify(body), { timeout: timeoutMs + 2_000, headers: header });
     return replyOf(message);
@@ -101,7 +101,7 @@ export class HandWorker {
     const canonical = gunzipSync(Buffer.concat(parts), { maxOutputLength: head.bytes });
     const digest = createHash('sha256').update(canonical).digest('hex');
     if (digest !== fingerprint) throw new Error(`the snapshot hashes to ${digest}, not to its fingerprint ${fingerprint}`);
-    // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- what a worker reads of it
+
     return JSON.parse(canonical.toString()) as { tools: { name: string }[]; skills: { name: string }[] };
   }
 }

@@ -32,7 +32,7 @@ export class Counting {
     let arrived: (name: string, response: ServerResponse) => void = () => undefined;
     const desk = createServer((request, response) => arrived(decodeURIComponent((request.url ?? '/').slice(1)), response));
     await new Promise<void>((resolve) => desk.listen(0, '127.0.0.1', resolve));
-    // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- a server that listens on TCP has a port
+
     const { port } = desk.address() as AddressInfo;
     const counting = new Counting(folder, `http://127.0.0.1:${port}`, async () => {
       desk.closeAllConnections();

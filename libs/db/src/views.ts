@@ -36,7 +36,10 @@ export type GatewayDb = Pick<
   | 'gatewayPlan'
   | 'gatewayEndedRun'
 >;
-export type BrokerDb = Pick<PrismaClient, Common | 'brokerOutbox' | 'brokerAudit' | 'brokerServer' | 'brokerCatalogue' | 'brokerInstance' | 'brokerSecret' | 'brokerOwner'>;
+export type BrokerDb = Pick<
+  PrismaClient,
+  Common | 'brokerOutbox' | 'brokerAudit' | 'brokerServer' | 'brokerCatalogue' | 'brokerInstance' | 'brokerSecret' | 'brokerOwner'
+>;
 export type SkillDb = Pick<
   PrismaClient,
   | Common

@@ -33,6 +33,5 @@ export function bind<R extends HttpRoute>(
   run: (context: RequestContext<R>, response: ServerResponse) => Promise<z.input<R['output']> | void>,
   alsoWith: readonly HttpRoute['action'][] = [],
 ): BoundRoute {
-  // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- the kernel parses by this very route before it calls the handler
-  return { route, alsoWith, run: run as BoundRoute['run'] };
+  return { route, alsoWith, run: run };
 }
