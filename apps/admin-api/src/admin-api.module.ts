@@ -1,11 +1,13 @@
 import { Module } from '@nestjs/common';
 import { AccessRepository } from './access.repository.js';
 import { AccessRoutes } from './access.routes.js';
+import { AccessService } from './access.service.js';
 import { AgentRoutes } from './agent.routes.js';
 import { ApplyRoutes } from './apply.routes.js';
 import { ApplyService } from './apply.service.js';
 import { AuditRepository } from './audit.repository.js';
 import { AuditRoutes } from './audit.routes.js';
+import { AuditService } from './audit.service.js';
 import { AuthService } from './auth.service.js';
 import { BusHandlers } from './bus.handlers.js';
 import { CapabilityRoutes } from './capability.routes.js';
@@ -20,6 +22,7 @@ import { StatusRoutes } from './status.routes.js';
 import { WorkerCredentials } from './worker-credentials.js';
 import { WorkerRepository } from './worker.repository.js';
 import { WorkerRoutes } from './worker.routes.js';
+import { WorkerService } from './worker.service.js';
 import { WorldService } from './world.service.js';
 
 const routes = [
@@ -43,8 +46,11 @@ const routes = [
     HttpKernel,
     AuthService,
     AccessRepository,
+    AccessService,
     AuditRepository,
+    AuditService,
     WorkerRepository,
+    WorkerService,
     WorkerCredentials,
     RenewalService,
     RunEvents,

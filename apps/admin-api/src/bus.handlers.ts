@@ -10,7 +10,7 @@ import {
   type Parsed,
 } from '@ambit/contracts';
 import { Controller } from '@nestjs/common';
-import { AuditRepository } from './audit.repository.js';
+import { AuditService } from './audit.service.js';
 import { RenewalService } from './renewal.service.js';
 
 /** Each call leaves a record; their order is in their numbers. */
@@ -21,7 +21,7 @@ const MANY = { concurrency: 64 };
 export class BusHandlers {
   constructor(
     private readonly renewal: RenewalService,
-    private readonly audit: AuditRepository,
+    private readonly audit: AuditService,
   ) {}
 
   @Answers(adminApi.renewCredential) renew(input: Parsed<typeof adminApi.renewCredential>, call: Call<typeof adminApi.renewCredential>) {

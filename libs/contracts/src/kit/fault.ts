@@ -1,4 +1,3 @@
-import type { z } from 'zod';
 import type { Schema } from './schema.js';
 
 /** `later`: the same request may succeed after a while. `never`: repeating it unchanged cannot help, or may do harm. */
