@@ -5,7 +5,7 @@ import { AccessRepository } from './access.repository.js';
 import { auditOf } from './admin-audit.js';
 import { AuthService, hashToken, newToken } from './auth.service.js';
 import type { RequestContext } from './http/bound-route.js';
-import { paged } from './paging.js';
+import { paged, type Page } from './paging.js';
 
 /** Tokens and role grants: who may do what over HTTP. */
 @Injectable()
@@ -15,7 +15,7 @@ export class AccessService {
     private readonly auth: AuthService,
   ) {}
 
-  listTokens({ query }: RequestContext<typeof httpApi.listTokens>) {
+  listTokens({ query }: RequestContext<typeof httpApi.listTokens>): Promise<Page<Token>> {
     return paged(
       query.limit,
       (token) => token.id,
@@ -48,7 +48,7 @@ export class AccessService {
     return { revoked: true };
   }
 
-  listGrants({ query }: RequestContext<typeof httpApi.listAccess>) {
+  listGrants({ query }: RequestContext<typeof httpApi.listAccess>): Promise<Page<RoleGrant>> {
     return paged(
       query.limit,
       (grant) => grant.id,

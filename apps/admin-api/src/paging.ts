@@ -1,9 +1,10 @@
+export interface Page<T> {
+  readonly items: T[];
+  readonly cursor?: string;
+}
+
 /** One page of rows in order of their ids: one more is read than is given, to know whether there are more. */
-export async function paged<T>(
-  limit: number,
-  idOf: (item: T) => string,
-  read: (limit: number) => Promise<readonly T[]>,
-): Promise<{ items: T[]; cursor?: string }> {
+export async function paged<T>(limit: number, idOf: (item: T) => string, read: (limit: number) => Promise<readonly T[]>): Promise<Page<T>> {
   const rows = await read(limit + 1);
   const items = rows.slice(0, limit);
   const last = items.at(-1);

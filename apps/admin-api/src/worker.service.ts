@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { Bus } from '@ambit/bus';
-import { fault, httpApi, sessionService } from '@ambit/contracts';
+import { fault, httpApi, sessionService, type WorkerCredential } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { auditOf } from './admin-audit.js';
 import type { RequestContext } from './http/bound-route.js';
-import { paged } from './paging.js';
+import { paged, type Page } from './paging.js';
 import { CREDENTIAL_MS, WorkerCredentials } from './worker-credentials.js';
 import { WorkerRepository } from './worker.repository.js';
 
@@ -20,7 +20,7 @@ export class WorkerService {
     private readonly workers: WorkerRepository,
   ) {}
 
-  list({ query }: RequestContext<typeof httpApi.listWorkers>) {
+  list({ query }: RequestContext<typeof httpApi.listWorkers>): Promise<Page<WorkerCredential>> {
     return paged(
       query.limit,
       ({ id }) => id,
