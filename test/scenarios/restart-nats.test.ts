@@ -1,4 +1,5 @@
 import { platformFaults, sessionService, toolGateway } from '@ambit/contracts';
+import { collect } from '@ambit/testing';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { intend } from '../system/by-hand.js';
@@ -125,9 +126,13 @@ it('PostgreSQL away for a moment: writes are refused whole and in words, readine
   expect(sent[0]).toEqual(sent[1]);
   const next = await worker.begin();
   expect(next.ref.runId).toBe(sent[0].runId);
+  const ended = await collect(scene.system.connection, toolGateway.callEnded);
   expect(await next.use(intend('mcp__one__count', { name }))).toMatchObject([{ status: 'completed' }]);
   await next.step([]);
   await next.finish('completed');
+  // The list is a projection of the journal, which follows the answer: the fact says that it has come so far.
+  await ended.next(({ payload: one }) => one.runId === next.ref.runId);
+  ended.stop();
   expect(await scene.counting.ran('count', name)).toBe(2);
   expect((await scene.bus.call(toolGateway.listCalls, { runId: next.ref.runId })).items).toHaveLength(1);
 });
