@@ -127,6 +127,7 @@ async function build({ options, folder, undo, stop }: Building): Promise<System>
       const label = replica === 1 ? name : `${name}-${replica}`;
       const opsPort = await freePort();
       const environment = {
+        NODE_COMPILE_CACHE: join(root, '.ambit', 'compiled'),
         ...process.env,
         NODE_OPTIONS: '',
         AMBIT_LOG_LEVEL: 'info',

@@ -18,6 +18,8 @@ export class StackFolder {
   readonly nats: string;
   readonly postgres: string;
   readonly data: string;
+  /** Of Node.js, for the services. */
+  readonly compiled: string;
   readonly logs: string;
   readonly stackFile: string;
   readonly tokenFile: string;
@@ -29,6 +31,7 @@ export class StackFolder {
     this.nats = join(root, 'nats');
     this.postgres = join(root, 'postgres');
     this.data = join(root, 'data');
+    this.compiled = join(root, 'compiled');
     this.logs = join(root, 'logs');
     this.stackFile = join(root, 'stack.json');
     this.tokenFile = join(this.keys, keyFiles.bootstrapToken);

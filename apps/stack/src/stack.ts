@@ -131,6 +131,8 @@ export class Stack {
     const token = bootstrapToken ?? (await this.#folder.secret(keyFiles.bootstrapToken));
     if (bootstrapToken !== undefined) await writeFile(this.#folder.tokenFile, `${bootstrapToken}\n`, { mode: 0o600 });
     return {
+      // Compiled code of the packages is kept between starts: a third of the time until a service is ready.
+      NODE_COMPILE_CACHE: this.#folder.compiled,
       ...inherited,
       NATS_URL: servers.natsUrl,
       OPS_PORT: String(opsPort),

@@ -1,3 +1,4 @@
+import { flushCompileCache } from 'node:module';
 import type { ServiceName } from '@ambit/contracts';
 import type { Type } from '@nestjs/common';
 import type { z } from 'zod';
@@ -9,6 +10,8 @@ export async function runService<S extends z.ZodObject>(name: ServiceName, modul
   const stopped = stopAsked();
   try {
     const service = await startService(name, module, { ...options, environment: process.env });
+    // Where NODE_COMPILE_CACHE is set: kept now, for a process that is killed keeps nothing.
+    flushCompileCache();
     service.log.info({ reason: await stopped }, 'stopping');
     await service.close();
     process.exit(0);
