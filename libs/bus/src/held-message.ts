@@ -18,11 +18,11 @@ export interface Delivery<C extends { readonly subject: string } = EventContract
   readonly traceId: string;
   /** Aborts when the process must end before the handler did. */
   readonly signal: AbortSignal;
-  /** Says that the work goes on. The bus says so itself every 10 s while the handler runs. */
+  /** Says that the work goes on. The bus says so itself every 3 s while the handler runs. */
   working(): void;
 }
 
-const WORKING_EVERY_MS = 10_000;
+const WORKING_EVERY_MS = 3_000;
 const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 30_000;
 

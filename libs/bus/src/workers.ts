@@ -20,7 +20,8 @@ export interface ConsumeOptions {
   readonly maxDeliveries?: number | undefined;
 }
 
-const ACK_WAIT_MS = 30_000;
+/** A process that died gives back what it held after this long. */
+const ACK_WAIT_MS = 10_000;
 const PULL_MS = 30_000;
 const RETRY_MS = 1_000;
 const DRAIN_MS = 60_000;
