@@ -18,11 +18,11 @@ const TALKERS = ['tools/**', 'examples/**', 'bench/**', 'apps/cli/src/**', 'apps
 
 // Which packages of ours may see which others (by the tag in each package.json), and which npm packages the narrow ones may load.
 const constraints = [
-  // Contracts and decisions stay loadable anywhere and testable without anything: a schema, a canonical form, a hash.
+  // Contracts and decisions stay loadable anywhere and testable without anything: a schema, a canonical form, a hash, a shell's grammar.
   {
     sourceTag: 'type:pure',
     onlyDependOnLibsWithTags: ['type:pure'],
-    allowedExternalImports: ['zod', 'canonicalize', '@noble/hashes', '@noble/hashes/*'],
+    allowedExternalImports: ['zod', 'canonicalize', '@noble/hashes', '@noble/hashes/*', 'unbash'],
   },
   // Shells wrap one technology each (NATS, Postgres, MCP, the process); they know no business noun and no app.
   { sourceTag: 'type:shell', onlyDependOnLibsWithTags: ['type:pure', 'type:shell'] },

@@ -1,4 +1,5 @@
 import {
+  approvedTarget,
   argumentsHash,
   isObject,
   parseArguments,
@@ -18,6 +19,8 @@ import { Journal } from './journal.js';
 
 export interface AskedCall {
   readonly operation: Operation;
+  /** The hash of what the worker prepared: the decision is about that too. */
+  readonly preparedDigest?: string | undefined;
   readonly ask: ({ readonly kind: 'asks' } & Asks) | ({ readonly kind: 'asks-question' } & AsksQuestion);
 }
 
@@ -33,7 +36,7 @@ export class Asking {
 
   /** What is known of each asked call: nothing while its decision is pending, the outcome where it was approved and has run, a refusal where nobody can be asked. */
   async ask({ held, snapshot, step }: BatchStart, asks: readonly AskedCall[], firstOrder: number): Promise<ReadonlyMap<string, CallEnd>> {
-    const requests = asks.map(({ operation, ask }, index): Request => {
+    const requests = asks.map(({ operation, ask, preparedDigest }, index): Request => {
       const tool = snapshot.tools.get(operation.call.name);
       const input = readArguments(operation.call.arguments);
       const isQuestion = ask.kind === 'asks-question';
@@ -50,7 +53,7 @@ export class Asking {
         notRequester: !isQuestion && ask.terms.some((term) => term.not === 'requester'),
         order: firstOrder + index,
         expiresMs: isQuestion ? INTERACTION_MS : ask.expiresMs,
-        target: tool?.target ?? null,
+        target: tool === undefined ? null : approvedTarget(tool.target, preparedDigest),
       };
     });
     try {

@@ -1,4 +1,4 @@
-import type { PreparedFacts, SnapshotTool } from '@ambit/capability';
+import type { SnapshotTool } from '@ambit/capability';
 import type { CallResult } from '@ambit/contracts';
 import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
@@ -8,7 +8,7 @@ import { CallRunner, type CallRequest, type Decided } from './call.runner.js';
 import { resultOf, type CallEnd } from './domain/call-end.js';
 import type { Operation } from './domain/operation.js';
 import { Asking, type AskedCall } from './asking.js';
-import { Preparation } from './preparation.js';
+import { Preparation, type Preparedness } from './preparation.js';
 import { Refusals } from './refusals.js';
 import type { HeldSnapshot } from './snapshot.cache.js';
 import { Toolsets } from './toolsets.js';
@@ -88,7 +88,7 @@ export class BatchRunner {
         continue;
       }
       const { end } = decided;
-      if (end.kind === 'asks' || end.kind === 'asks-question') asks.push({ operation: request.operation, ask: end });
+      if (end.kind === 'asks' || end.kind === 'asks-question') asks.push(askedCall(request, end));
       else refused.push({ request, end });
     }
     const lateAsks: AskedCall[] = [];
@@ -114,7 +114,7 @@ export class BatchRunner {
       operations.map(async (operation): Promise<CallRequest> => {
         const tool = snapshot.tools.get(operation.call.name);
         if (tool?.target.kind === 'worker') await this.toolsets.load(tool.target);
-        const preparation: { facts: PreparedFacts; target: unknown } | undefined =
+        const preparation: Preparedness | undefined =
           needsPreparation(tool) && tool !== undefined
             ? await this.preparation.of(tool, operation, { authority: held.authority, workerId: held.authority.workerId })
             : undefined;
@@ -130,7 +130,7 @@ export class BatchRunner {
   ): Promise<void> {
     const { operation } = request;
     const end = await this.runner.run(request, batch.start, decided);
-    if (end.kind === 'asks' || end.kind === 'asks-question') lateAsks.push({ operation, ask: end });
+    if (end.kind === 'asks' || end.kind === 'asks-question') lateAsks.push(askedCall(request, end));
     else if (end.kind === 'refused') await this.#refuse(batch, [{ request, end }]);
     else batch.set(resultOf(operation.call.callId, end.outcome, end.whole));
   }
@@ -161,6 +161,10 @@ export class BatchRunner {
     }
     this.log.debug({ runId: batch.start.held.authority.runId, asks: asks.length }, 'calls wait for decisions');
   }
+}
+
+function askedCall({ operation, preparation }: CallRequest, ask: AskedCall['ask']): AskedCall {
+  return { operation, ask, preparedDigest: preparation?.facts.digest };
 }
 
 function mayRunBeside(tool: SnapshotTool | undefined): boolean {

@@ -1,4 +1,4 @@
-import { argumentsHash, type Grant, type PreparedFacts } from '@ambit/capability';
+import { argumentsHash, type Grant } from '@ambit/capability';
 import { platformFault, type Claim } from '@ambit/contracts';
 import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
@@ -15,6 +15,7 @@ import { GatewayLease } from './gateway.lease.js';
 import { Journal } from './journal.js';
 import { OpenCall, OpenCalls } from './open-calls.js';
 import { OutcomeWriter } from './outcome.writer.js';
+import type { Preparedness } from './preparation.js';
 import { CallArguments } from './call-arguments.repository.js';
 import { SnapshotCache, type HeldSnapshot } from './snapshot.cache.js';
 
@@ -22,7 +23,7 @@ import { SnapshotCache, type HeldSnapshot } from './snapshot.cache.js';
 export interface CallRequest {
   readonly caller: Caller;
   readonly operation: Operation;
-  readonly preparation?: { readonly facts: PreparedFacts; readonly target: unknown } | undefined;
+  readonly preparation?: Preparedness | undefined;
   readonly approval?: { readonly grant: Grant; readonly interactionId: string } | undefined;
   /** The worker for a worker's tool, where it is not the run's own. */
   readonly workerId?: string | undefined;
@@ -189,6 +190,7 @@ export class CallRunner {
         signal: open.signal,
         remainingMs,
         prepared: request.preparation?.target,
+        bounds: request.preparation?.bounds,
         workerId: request.workerId ?? standing.held.authority.workerId,
       });
       if (wasNotSent(end)) this.gates.refund(claim.agentId);

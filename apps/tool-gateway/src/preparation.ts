@@ -1,11 +1,28 @@
-import { BadArguments, parseArguments, type PreparedFacts, type SnapshotTool } from '@ambit/capability';
+import {
+  BadArguments,
+  CLOSED_NAMES,
+  digestOf,
+  parseArguments,
+  targetScope,
+  type GateCode,
+  type PreparedFacts,
+  type SnapshotTool,
+} from '@ambit/capability';
 import { Bus } from '@ambit/bus';
-import { Fault, worker, type Authority, type Output } from '@ambit/contracts';
+import { Fault, worker, type Authority, type CallBounds, type Output } from '@ambit/contracts';
 import { Inject, Injectable } from '@nestjs/common';
 import { workspaceOf } from './dispatch/worker.dispatcher.js';
 import type { Operation } from './domain/operation.js';
 
 type Prepared = Output<typeof worker.prepareTool>;
+
+/** What was found out of a call before the gates, and what is handed back to the worker with it. */
+export interface Preparedness {
+  readonly facts: PreparedFacts;
+  readonly target: unknown;
+  /** How far the call may reach where the gates let it through: they judge these facts. */
+  readonly bounds: CallBounds;
+}
 
 /** Asks a worker, without effect, what a file or command tool would touch. */
 @Injectable()
@@ -17,7 +34,7 @@ export class Preparation {
     tool: SnapshotTool,
     { call }: Operation,
     { authority, workerId }: { readonly authority: Authority; readonly workerId: string | null },
-  ): Promise<{ facts: PreparedFacts; target: unknown } | undefined> {
+  ): Promise<Preparedness | undefined> {
     const { target } = tool;
     if (target.kind !== 'worker' || workerId === null) return undefined;
     try {
@@ -27,21 +44,41 @@ export class Preparation {
         { sessionId: authority.sessionId, workspaceId: workspaceOf(authority.pool), tool: target.tool, arguments: input },
         { keys: { agentId: target.agentId, workerId } },
       );
-      return { facts: factsOf(prepared), target: prepared };
+      const facts = factsOf(prepared);
+      return { facts, target: prepared, bounds: { outside: facts.outsideWorkspace, closed: [...CLOSED_NAMES] } };
     } catch (error) {
-      if (error instanceof BadArguments || error instanceof Fault) return undefined;
-      throw error;
+      if (error instanceof BadArguments) return undefined;
+      if (!(error instanceof Fault)) throw error;
+      const facts = problemOf(error);
+      return facts === undefined ? undefined : { facts, target: undefined, bounds: { outside: false, closed: [...CLOSED_NAMES] } };
     }
   }
 }
 
-/** Relative paths are inside the workspace; absolute ones, and those that climb, are not. */
-function factsOf({ paths, cwd, argv }: Prepared): PreparedFacts {
-  const all = cwd === null ? paths : [...paths, cwd];
-  const segments = all.map((path) => path.split(/[\\/]/));
+/** Codes with which a worker says that a call cannot be carried out, so that nobody need be asked about it. */
+const PROBLEMS: readonly GateCode[] = ['BAD_ARGUMENTS', 'TOOL_GONE', 'OUTSIDE_WORKSPACE', 'TOOL_FAILED', 'INVALID_INPUT'];
+
+function factsOf(prepared: Prepared): PreparedFacts {
+  const scope = targetScope(prepared);
+  const { argv, command, paths } = prepared;
   return {
-    outsideWorkspace: all.some((path, index) => /^([\\/~]|[A-Za-z]:)/.test(path) || segments[index]?.includes('..') === true),
-    protectedPath: segments.some((parts) => parts.includes('.agent-scopes')),
-    command: argv.length === 0 ? null : argv.join(' '),
+    outsideWorkspace: scope !== 'inside',
+    protectedPath: scope === 'closed',
+    command: command ?? (argv.length === 0 ? null : argv.join(' ')),
+    paths,
+    digest: digestOf(prepared),
   };
 }
+
+function problemOf({ code, data }: Fault): PreparedFacts | undefined {
+  if (code === 'UNAVAILABLE') return unable('TOOL_GONE', undefined);
+  const known = PROBLEMS.find((problem) => problem === code);
+  return known === undefined ? undefined : unable(known, data);
+}
+
+const unable = (code: GateCode, data: unknown): PreparedFacts => ({
+  outsideWorkspace: true,
+  protectedPath: false,
+  command: null,
+  problem: { code, data },
+});

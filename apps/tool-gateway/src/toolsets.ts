@@ -43,6 +43,7 @@ export class Toolsets implements OnApplicationBootstrap, OnApplicationShutdown {
   readonly #known = new BoundedMap<string, StoredToolset>(MAX_TOOLSETS);
   readonly #epochs = new Map<string, number>();
   readonly #waiting = new Set<() => void>();
+  readonly #leaving = new Set<() => void>();
   #leases: KV | undefined;
   #epochsBucket: KV | undefined;
   #watch: QueuedIterator<KvEntry> | undefined;
@@ -124,6 +125,18 @@ export class Toolsets implements OnApplicationBootstrap, OnApplicationShutdown {
     }
   }
 
+  /** Aborts when a worker that lives now has lost its lease. Call `end` when it is no longer needed. */
+  whenGone({ agentId, workerId }: { readonly agentId: string; readonly workerId: string }): { readonly signal: AbortSignal; end(): void } {
+    const key = leaseKey.worker(agentId, workerId);
+    const gone = new AbortController();
+    const look = (): void => {
+      if (!this.#live.has(key)) gone.abort(new Error('the worker’s lease has lapsed'));
+    };
+    // One that never registered here has no lease to lose.
+    if (this.#live.has(key)) this.#leaving.add(look);
+    return { signal: gone.signal, end: () => void this.#leaving.delete(look) };
+  }
+
   #workersOf(agentId: string): LiveWorker[] {
     return [...this.#live.values()].filter((worker) => worker.agentId === agentId);
   }
@@ -176,7 +189,7 @@ export class Toolsets implements OnApplicationBootstrap, OnApplicationShutdown {
     const lease = entry.operation === 'PUT' ? Lease.safeParse(JSON.parse(entry.string())).data : undefined;
     if (lease === undefined) this.#live.delete(entry.key);
     else this.#live.set(entry.key, { agentId, workerId: fromToken(id), ...lease });
-    for (const wake of [...this.#waiting]) wake();
+    for (const wake of [...this.#waiting, ...this.#leaving]) wake();
     const after = this.#digests(agentId);
     if (this.#epochs.has(agentId) && before.join() === after.join()) return;
     const changed = [

@@ -191,7 +191,7 @@ it('takes a worker’s tools, refuses names that are not its to give, and calls 
     { agentId, digest: named, pool: 'shared', live: true, tools: [{ name: 'paint' }, { name: 'write' }] },
   ]);
 
-  const prepared = { paths: ['notes/a.md'], cwd: null, argv: [] };
+  const prepared = { paths: ['notes/a.md'], cwd: null, argv: [], command: null };
   world.responder.answer(worker.prepareTool, () => prepared, { keys: { agentId, workerId } });
   world.responder.answer(
     worker.callTool,
@@ -211,7 +211,7 @@ it('takes a worker’s tools, refuses names that are not its to give, and calls 
   // A file inside the workspace needs nobody; what may change something asks.
   expect(results).toMatchObject([{ status: 'completed', content: [{ text: `write ${JSON.stringify(prepared)}` }] }, { status: 'waiting' }]);
   const gone = await world.run([pinned('write')], { agentId, workerId: randomUUID(), policy: { mode: 'full_access' } });
-  expect(await world.execute(gone, 0, [intend('write')])).toMatchObject([{ status: 'failed', fault: { code: 'TOOL_GONE' } }]);
+  expect(await world.execute(gone, 0, [intend('write')])).toMatchObject([{ status: 'refused', fault: { code: 'TOOL_GONE' } }]);
 });
 
 it('tells the run’s worker every two seconds what goes on', async () => {

@@ -1,3 +1,5 @@
+import { isRunner, readCommand } from './command.js';
+
 /** How much harm a call could do, from a rule-based look at it. */
 export type Risk = 'low' | 'medium' | 'high' | 'critical';
 
@@ -33,24 +35,12 @@ const CHANGING = new Set([
   'crontab',
   'systemctl',
 ]);
-// Programs that run what they are given as arguments: the first word says nothing of what happens.
-const RUNNING_OTHERS = new Set([
-  'env',
-  'xargs',
-  'nohup',
-  'time',
-  'timeout',
-  'sh',
-  'bash',
-  'zsh',
-  'dash',
-  'eval',
-  'exec',
-  'find',
-  'nice',
-  'watch',
-]);
-const WRITING_OPTION = /^(-o|--output|-i|--in-place|--files0-from)/;
+// Options with which these programs still only look: no file that is written, read from a list, or reached through a link, and no other program.
+const SHORT_OPTION = /^-[A-EG-QU-Za-eg-np-z0-9]*$/;
+const LONG_OPTION =
+  /^--($|(all|almost-all|brief|bytes|color|context|count|exclude|exclude-dir|fixed-strings|human-readable|ignore-case|include|key|line-number|lines|long|numeric-sort|recursive|reverse|size|time|unified|unique|word-regexp|words)($|=))/;
+/** Somewhere else than at or below the folder that a command runs in, or a name that is kept out of sight. */
+const ELSEWHERE = /^[/~]|(^|[/=:,])\.[^./]|(^|[/=:,])\.\.($|\/)|[=:,][/~]|^\.$/;
 
 /** The command without what stands in single quotes, where the shell reads nothing. */
 function unquoted(command: string): string {
@@ -71,8 +61,15 @@ export function commandRisk(command: string): Risk {
   if (program === 'rm' && rest.some((word) => /^-[a-z]*[rRf]/.test(word) || word === '--recursive' || word === '--force'))
     return 'critical';
   if (program === 'chmod' && rest.some((word) => /^(0?777|a\+w|o\+w|\+w)$/.test(word))) return 'critical';
-  if (CHANGING.has(program) || RUNNING_OTHERS.has(program)) return 'high';
-  if (words.length !== visible.split(/\s+/).length) return 'medium';
-  if (!LOOKING.has(program) || program !== words[0]) return 'medium';
-  return rest.some((word) => /^["'\\]*[/~]|\.\.|\$|(^|\/)["'\\]*\.[^./]/.test(word) || WRITING_OPTION.test(word)) ? 'medium' : 'low';
+  if (CHANGING.has(program) || isRunner(program)) return 'high';
+  return isLook(trimmed) ? 'low' : 'medium';
+}
+
+/** One program that looks, every word of it known, pointed at nothing outside its folder and at nothing hidden. */
+function isLook(command: string): boolean {
+  const read = readCommand(command);
+  const words = read?.plain === true ? read.parts[0]?.words : undefined;
+  const [program, ...rest] = words ?? [];
+  if (program === undefined || !LOOKING.has(program)) return false;
+  return rest.every((word) => (word.startsWith('-') ? SHORT_OPTION.test(word) || LONG_OPTION.test(word) : true) && !ELSEWHERE.test(word));
 }

@@ -60,6 +60,12 @@ export interface PreparedFacts {
   readonly outsideWorkspace: boolean;
   readonly protectedPath: boolean;
   readonly command: string | null;
+  /** Canonical, as the worker spelled them. */
+  readonly paths?: readonly string[];
+  /** The hash of all that was prepared: an approval is of that and of nothing else. */
+  readonly digest?: string;
+  /** Why the worker says that this call cannot be carried out. */
+  readonly problem?: { readonly code: GateCode; readonly data: unknown };
 }
 
 /** One approval. It fits one operation, target, arguments and state of the policies, for two minutes from the decision. */

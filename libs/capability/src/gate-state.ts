@@ -1,7 +1,7 @@
 import { BadArguments, parseArguments } from './arguments.js';
 import { digestOf } from './canonical.js';
 import type { AuthorityLink, GateInput, TargetFacts } from './gate-input.js';
-import { argumentsHash, targetHash } from './operation-id.js';
+import { argumentsHash, approvedTarget, targetHash } from './operation-id.js';
 import { decidePermission, type CallFacts, type Permission } from './permission.js';
 import type { SnapshotTool } from './snapshot.js';
 
@@ -34,7 +34,7 @@ export class GateState {
     if (grant === undefined || run === null || tool === null || this.arguments instanceof BadArguments) return 'none';
     const same =
       grant.operationId === call.operationId &&
-      grant.targetHash === targetHash(tool.target) &&
+      grant.targetHash === targetHash(approvedTarget(tool.target, this.input.prepared?.digest)) &&
       grant.argumentsHash === argumentsHash(this.arguments) &&
       grant.policyStamp === policyStamp(run.chain);
     if (!same) return 'none';
@@ -85,6 +85,7 @@ function factsOf({ input, tool, current, values }: FactSources): CallFacts {
   return {
     names: [...names],
     arguments: values,
+    paths: input.prepared?.paths,
     access,
     effect: tool?.effect === 'read' && current?.effect === 'read' ? 'read' : 'write',
     requiresConfirmation: current?.requiresConfirmation ?? false,

@@ -217,6 +217,9 @@ function delegationGate({ input }: GateState): Stop | null {
 }
 
 function permissionGate(state: GateState): Stop | null {
+  // Nobody is asked about a call that its worker cannot carry out.
+  const problem = state.input.prepared?.problem;
+  if (problem !== undefined && state.permission.decision !== 'deny') return refuse(problem.code, problem.data);
   const permission = state.permission;
   switch (permission.decision) {
     case 'allow':

@@ -13,7 +13,16 @@ export {
   type Bounds,
 } from './canonical.js';
 export { formatDuration, parseDuration } from './duration.js';
-export { argumentsHash, instanceId, operationId, resumeRunId, targetHash, uuidV8, type InstanceIdentity } from './operation-id.js';
+export {
+  approvedTarget,
+  argumentsHash,
+  instanceId,
+  operationId,
+  resumeRunId,
+  targetHash,
+  uuidV8,
+  type InstanceIdentity,
+} from './operation-id.js';
 export {
   allows,
   cataloguePolicyHash,
@@ -31,7 +40,14 @@ export {
   policyToDocument,
   ruleToDocument,
 } from './policy-document.js';
-export { registrationProblem, RESERVED_NAMES, RESERVED_PREFIXES, RESERVED_TABLE, RESERVED_TABLE_VERSION } from './reserved.js';
+export {
+  registrationProblem,
+  RESERVED_NAMES,
+  RESERVED_PREFIXES,
+  RESERVED_TABLE,
+  RESERVED_TABLE_VERSION,
+  workspaceToolProblem,
+} from './reserved.js';
 export {
   type Access,
   isSnapshot,
@@ -52,7 +68,9 @@ export {
   toolOf,
 } from './snapshot.js';
 export { foldName, looksQualified, qualifiedToolName, reservedNameOf, TOOL_NAME_MAX } from './tool-name.js';
+export { commandCaught, commandCovered, readCommand, type CommandPart, type CommandText } from './command.js';
 export { commandRisk, greaterRisk, type Risk } from './command-risk.js';
+export { CLOSED_NAMES, isClosedName, isUnder, pathScope, targetScope, type PathScope } from './path-scope.js';
 export type {
   Asks,
   AsksQuestion,

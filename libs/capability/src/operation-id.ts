@@ -1,3 +1,4 @@
+import type { Target } from '@ambit/contracts';
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import { parseArguments } from './arguments.js';
@@ -39,6 +40,11 @@ export function uuidV8(digest: Uint8Array): string {
   bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
   const hex = bytesToHex(bytes);
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
+}
+
+/** What a person approves: the pinned target, and of a prepared call what it would touch. */
+export function approvedTarget(target: Target, prepared: string | undefined): Target {
+  return target.kind === 'worker' && prepared !== undefined ? { ...target, prepared } : target;
 }
 
 /** What a grant names of its target: any change of server, generation, binding or tool is another target. */

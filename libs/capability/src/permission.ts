@@ -16,7 +16,7 @@ export interface CallFacts extends RuleSubject {
   readonly requiresConfirmation: boolean;
   /** What the plugin that owns the server declared of this tool; its `allow` grants nothing. */
   readonly pluginVerdict: 'allow' | 'ask' | 'deny' | null;
-  /** Of a file tool: the canonical path lies outside the workspace. */
+  /** Of a file or command tool: a path, or the folder of the command, lies outside the workspace. */
   readonly outsideWorkspace: boolean;
   /** Of a file or command tool: it touches another agent's private files, which no mode opens. */
   readonly protectedPath: boolean;
@@ -66,7 +66,8 @@ export function ruleBasedReviewer(facts: CallFacts): Risk {
   if (facts.protectedPath) risk = 'critical';
   if (facts.access === 'file' && facts.outsideWorkspace) risk = greaterRisk(risk, facts.effect === 'read' ? 'medium' : 'high');
   if (facts.access === 'settings' && facts.effect === 'write') risk = greaterRisk(risk, 'high');
-  if (facts.access === 'command') risk = greaterRisk(risk, commandRisk(facts.command ?? ''));
+  if (facts.access === 'command')
+    risk = greaterRisk(greaterRisk(risk, commandRisk(facts.command ?? '')), facts.outsideWorkspace ? 'high' : 'low');
   for (const name of SHELL_ARGUMENTS) {
     const value = isObject(facts.arguments) ? facts.arguments[name] : undefined;
     if (facts.access !== 'command' && facts.effect === 'write' && typeof value === 'string') risk = greaterRisk(risk, commandRisk(value));
@@ -115,6 +116,7 @@ function byDefault(facts: CallFacts): { readonly decision: Rule['decision']; rea
       return facts.outsideWorkspace ? ask('a file outside the workspace') : allow('a file inside the workspace');
     case 'command': {
       const risk = commandRisk(facts.command ?? '');
+      if (facts.outsideWorkspace) return ask('a command outside the workspace');
       return risk === 'low' ? allow('a command that only looks') : ask(`a command rated ${risk}`);
     }
     case 'settings':

@@ -1,12 +1,16 @@
-import type { Rule } from '@ambit/contracts';
+import type { Condition, Rule } from '@ambit/contracts';
 import { isObject } from './arguments.js';
+import { commandCaught, commandCovered } from './command.js';
 import { matchesGlob } from './glob.js';
+import { isUnder, pathScope } from './path-scope.js';
 import { ruleToDocument } from './policy-document.js';
 
 /** The call that rules are asked about. Every name that the tool goes by is matched: an alias hides nothing from a rule. */
 export interface RuleSubject {
   readonly names: readonly string[];
   readonly arguments: Readonly<Record<string, unknown>>;
+  /** Of a prepared call: the canonical paths that it touches. */
+  readonly paths?: readonly string[] | undefined;
 }
 
 /** The rule that decided: its place in the policy and what it says, in the words a person would write. */
@@ -41,8 +45,22 @@ export function matchesRule(rule: Rule, subject: RuleSubject): boolean {
   if (!subject.names.some((name) => matchesGlob(rule.tool, name))) return false;
   return Object.entries(rule.when).every(([path, wanted]) => {
     const actual = argumentAt(subject.arguments, path);
-    return Array.isArray(wanted) ? wanted.some((one) => one === actual) : wanted === actual;
+    if (!isObject(wanted)) return Array.isArray(wanted) ? wanted.some((one) => one === actual) : wanted === actual;
+    return holds(wanted, { decision: rule.decision, actual, paths: subject.paths });
   });
+}
+
+/** An allowing rule has to be sure of the whole; the others hold already where they may be meant. */
+function holds(
+  wanted: Extract<Condition, object>,
+  { decision, actual, paths }: { readonly decision: Rule['decision']; readonly actual: unknown; readonly paths: RuleSubject['paths'] },
+): boolean {
+  if (typeof actual !== 'string') return false;
+  if ('begins' in wanted) return decision === 'allow' ? commandCovered(actual, wanted.begins) : commandCaught(actual, wanted.begins);
+  if (!('under' in wanted)) return false;
+  const touched = paths === undefined || paths.length === 0 ? [actual] : paths;
+  if (decision === 'allow') return touched.every((path) => isUnder(path, wanted.under));
+  return touched.some((path) => pathScope(path) !== 'inside' || isUnder(path, wanted.under));
 }
 
 /** The argument at a dotted path through objects; undefined where there is none. Inherited properties and lists are never looked into. */

@@ -26,7 +26,7 @@ export {
   RunRef, Session, sessionService, TapeEntry, TapeMessage, Usage,
 } from './session-service.js';
 export { EffectiveSkill, FileEntry, Skill, SkillFacts, SkillName, skillStore } from './skill-store.js';
-export { CallRecord, DeferredCall, toolGateway, ToolAccess, ToolRegistration, Toolset, worker } from './tool-gateway.js';
+export { CallRecord, DeferredCall, toolGateway, ToolAccess, CallBounds, PreparedTarget, ToolRegistration, Toolset, worker } from './tool-gateway.js';
 export { services, type ServiceName, type ServiceUse } from './services.js';
 export { runConsumer, serviceInboxPrefix, WORKER_SERVICES, WORKER_SIGNALS, workerInboxPrefix, workerSubjectsOf } from './wall.js';
 export { AgentDocument, DesiredState, httpApi, Plan, PlannedChange, RunEvent, WrittenAgent } from './http-api.js';

@@ -41,8 +41,24 @@ export type ToolEffect = z.infer<typeof ToolEffect>;
 export const JsonObject = z.record(z.string(), z.unknown());
 export type JsonObject = z.infer<typeof JsonObject>;
 
-/** What a rule may say of one argument, found by its dotted path: a value it equals, or a list it is one of. */
-export const Condition = z.union([z.string(), z.number(), z.boolean(), z.array(z.union([z.string(), z.number(), z.boolean()])).min(1).max(100)]);
+const Prefixes = z.array(z.string().trim().min(1).max(1_000)).min(1).max(100);
+/**
+ * What a rule may say of one argument, found by its dotted path: a value it equals, a list it is one of, a command that begins with certain words, or a
+ * path at or below certain folders.
+ */
+export const Condition = z.union([
+  z.string(),
+  z.number(),
+  z.boolean(),
+  z.array(z.union([z.string(), z.number(), z.boolean()])).min(1).max(100),
+  z
+    .strictObject({ begins: Prefixes })
+    .meta({ description: 'A shell command. An allowing rule holds where everything that it starts begins with the words of one of these; a denying or asking rule where anything may' }),
+  z
+    .strictObject({ under: Prefixes })
+    .meta({ description: 'A path, as the worker resolved it in the workspace. An allowing rule holds where all of the call’s paths stand at or below one of these folders; a denying or asking rule where any may' }),
+]);
+export type Condition = z.output<typeof Condition>;
 
 /** One rule of an agent's policy. Deny beats ask beats allow, whatever their order. */
 export const Rule = z
@@ -121,7 +137,14 @@ export type ToolDefinition = z.output<typeof ToolDefinition>;
 export const Target = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('builtin'), id: z.string().max(128), version: z.int().min(1) }),
   z.object({ kind: z.literal('mcp'), serverId: Uuid, configGeneration: z.int().min(1), bindingHash: Hex64, tool: z.string().max(128) }),
-  z.object({ kind: z.literal('worker'), agentId: AgentId, toolsetDigest: Hex64, tool: z.string().max(128) }),
+  z.object({
+    kind: z.literal('worker'),
+    agentId: AgentId,
+    toolsetDigest: Hex64,
+    tool: z.string().max(128),
+    /** Of a call that waits for a decision: the hash of what its worker prepared. A snapshot’s target has none. */
+    prepared: Hex64.optional(),
+  }),
 ]);
 export type Target = z.output<typeof Target>;
 

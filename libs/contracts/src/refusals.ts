@@ -28,6 +28,7 @@ export const refusals = {
   CALL_TIMEOUT: { status: 504, retry: 'never', message: 'The tool did not answer in time; it may have had its effect' },
   RESULT_TOO_LARGE: { status: 413, retry: 'never', message: 'The result is larger than may be taken; the call has happened', data: z.object({ limitBytes: z.int(), actualBytes: z.int().optional() }) },
   TOOL_FAILED: { status: 502, retry: 'never', message: 'The tool answered with an error', data: z.object({ reason: z.string() }) },
+  OUTSIDE_WORKSPACE: { status: 403, retry: 'never', message: 'The path leads out of the session’s workspace, or through a link that does', data: z.object({ path: z.string() }) },
   SUBAGENT_UNAVAILABLE: {
     status: 403,
     retry: 'never',

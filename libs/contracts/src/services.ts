@@ -56,7 +56,7 @@ export const services = {
   },
   'tool-gateway': {
     answers: [g.executeBatch, g.registerWorker, g.readArtifact, g.writeArtifact, g.getArtifact, g.listTools, g.listCalls, g.getCall, g.resolveCall, g.cancelCall, g.askTool],
-    calls: [s.getAuthority, s.readSnapshot, s.requestInteractions, s.settleInteraction, s.recordResults, s.searchTape, s.tapeContext, s.listTape, b.ensureInstance, b.executeCall, b.resultPage, k.readSkill, worker.prepareTool, worker.callTool],
+    calls: [s.getAuthority, s.readSnapshot, s.requestInteractions, s.settleInteraction, s.recordResults, s.searchTape, s.tapeContext, s.listTape, b.ensureInstance, b.executeCall, b.resultPage, k.readSkill, worker.prepareTool, worker.callTool, worker.resultPage],
     emits: [g.callEnded, g.callParked, g.toolsChanged, g.auditAppended],
     hears: [s.runChanged],
     enqueues: [],

@@ -149,10 +149,70 @@ export const toolGateway = {
   callProgress: signal('ambit.ctl.tool-gateway.v1.call.progress.{gatewayId}', { summary: 'Progress of a running call, from who executes it', payload: z.object({ operationId: Hex64, progress: z.number(), total: z.number().optional(), message: z.string().max(1_000).optional() }) }),
 };
 
+/** What a call would touch, as its worker resolved it: canonical, relative to the session’s workspace where inside it, absolute where outside. */
+export const PreparedTarget = z
+  .object({
+    paths: z.array(z.string().max(4_096)).max(1_000).default([]),
+    cwd: z.string().max(4_096).nullable().default(null),
+    argv: z.array(z.string()).default([]),
+    /** The shell text of a command tool, exactly as it would run. */
+    command: z.string().nullable().default(null),
+  })
+  .meta({ id: 'PreparedTarget' });
+export type PreparedTarget = z.output<typeof PreparedTarget>;
+
+/** How far a call may reach: decided by the gateway, held by the worker on every file that it opens. */
+export const CallBounds = z
+  .object({
+    /** Whether paths outside the workspace were decided to be reachable, those of the prepared target and no others. */
+    outside: z.boolean(),
+    /** Names of folders that are closed to everybody, compared without case. */
+    closed: z.array(z.string()),
+  })
+  .meta({ id: 'CallBounds' });
+export type CallBounds = z.output<typeof CallBounds>;
+
 /** Answered and heard by workers, in their own account. */
 export const worker = {
-  prepareTool: rpc('ambit.rpc.worker.v1.tool.prepare.{agentId}.{workerId}', { summary: 'Without effect: the canonical target of a worker tool’s call', input: z.object({ sessionId: Uuid, workspaceId: z.string().nullable(), tool: z.string().max(128), arguments: JsonObject }), output: z.object({ paths: z.array(z.string()).default([]), cwd: z.string().nullable().default(null), argv: z.array(z.string()).default([]) }), errors: refusing('BAD_ARGUMENTS', 'TOOL_GONE') }),
-  callTool: rpc('ambit.rpc.worker.v1.tool.call.{agentId}.{workerId}', { summary: 'Run a worker tool on the prepared target', input: z.object({ operationId: Hex64, sessionId: Uuid, runId: Uuid, workspaceId: z.string().nullable(), toolsetDigest: Hex64, tool: z.string().max(128), arguments: JsonObject, prepared: z.unknown().optional() }), output: z.object({ content: z.array(z.looseObject({ type: z.string() })), structuredContent: z.unknown().optional(), isError: z.boolean().default(false) }), errors: refusing('BAD_ARGUMENTS', 'TOOL_GONE', 'TARGET_CHANGED', 'TOOL_FAILED'), timeoutMs: 30 * 60_000 }),
+  prepareTool: rpc('ambit.rpc.worker.v1.tool.prepare.{agentId}.{workerId}', {
+    summary: 'Without effect: the canonical target of a worker tool’s call',
+    input: z.object({ sessionId: Uuid, workspaceId: z.string().nullable(), tool: z.string().max(128), arguments: JsonObject }),
+    output: PreparedTarget,
+    errors: refusing('BAD_ARGUMENTS', 'TOOL_GONE', 'OUTSIDE_WORKSPACE', 'TOOL_FAILED'),
+  }),
+  callTool: rpc('ambit.rpc.worker.v1.tool.call.{agentId}.{workerId}', {
+    summary: 'Run a worker tool on the prepared target',
+    input: z.object({
+      operationId: Hex64,
+      sessionId: Uuid,
+      runId: Uuid,
+      workspaceId: z.string().nullable(),
+      toolsetDigest: Hex64,
+      tool: z.string().max(128),
+      arguments: JsonObject,
+      /** What the worker prepared and the gateway decided on: the call touches nothing else. */
+      prepared: z.unknown().optional(),
+      bounds: CallBounds.optional(),
+    }),
+    output: z.object({
+      content: z.array(z.looseObject({ type: z.string() })),
+      structuredContent: z.unknown().optional(),
+      isError: z.boolean().default(false),
+      /** Instead of content: the JSON text of `{content, structuredContent, isError}` is fetched in pages. */
+      large: z.object({ digest: Hex64, bytes: z.int() }).optional(),
+      /** The tool finds only now that it needs a permission; `nothingDone` is its word that the call had no effect. */
+      asks: z.object({ reason: z.string().max(500), nothingDone: z.boolean() }).optional(),
+    }),
+    errors: refusing('BAD_ARGUMENTS', 'TOOL_GONE', 'TARGET_CHANGED', 'TOOL_FAILED', 'OUTSIDE_WORKSPACE'),
+    timeoutMs: 30 * 60_000,
+  }),
+  resultPage: rpc('ambit.rpc.worker.v1.call.result.{agentId}.{workerId}', {
+    summary: 'Bytes of a large result, kept by its worker for 60 s',
+    input: z.object({ operationId: Hex64, offset: z.int().min(0) }),
+    output: z.object({ data: z.string().max(350_000).meta({ description: 'base64 of at most 256 KiB' }), next: z.int().nullable() }),
+    errors: { RESULT_GONE: { status: 410, retry: 'never', message: 'The result is no longer held; the call has happened' } },
+    idempotent: true,
+  }),
   batchProgress: signal('ambit.ctl.worker.v1.batch.progress.{agentId}.{workerId}', { summary: 'Every 2 s while a batch runs; after three misses send the same batch again', payload: z.object({ runId: Uuid, step: z.int(), running: z.array(z.string()), progress: z.array(z.object({ callId: z.string(), progress: z.number(), total: z.number().optional(), message: z.string().optional() })) }) }),
   cancelCall: signal('ambit.ctl.worker.v1.call.cancel.{agentId}.{workerId}', { summary: 'Stop a worker tool’s call', payload: z.object({ operationId: Hex64, reason: z.string() }) }),
   cancelRun: signal('ambit.ctl.worker.v1.run.cancel.{agentId}.{workerId}', { summary: 'The run was cancelled; stop sampling', payload: z.object({ runId: Uuid, reason: z.string() }) }),

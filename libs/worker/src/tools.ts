@@ -89,7 +89,7 @@ export class ToolHost {
   }
 
   private async prepare(input: z.output<typeof worker.prepareTool.input>): Promise<Prepared> {
-    return (await this.find(input.tool).prepare?.(input)) ?? { paths: [], cwd: null, argv: [] };
+    return (await this.find(input.tool).prepare?.(input)) ?? { paths: [], cwd: null, argv: [], command: null };
   }
 
   private async call(input: CallInput) {

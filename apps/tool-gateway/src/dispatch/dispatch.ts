@@ -1,5 +1,5 @@
 import type { SnapshotTool } from '@ambit/capability';
-import type { Authority } from '@ambit/contracts';
+import type { Authority, CallBounds } from '@ambit/contracts';
 import type { DispatchEnd } from '../domain/call-end.js';
 import type { Operation } from '../domain/operation.js';
 import type { HeldSnapshot } from '../snapshot.cache.js';
@@ -17,6 +17,8 @@ export interface Dispatch {
   readonly remainingMs: number;
   /** What the worker prepared, handed back to it. */
   readonly prepared?: unknown;
+  /** How far a prepared call may reach. */
+  readonly bounds?: CallBounds | undefined;
   /** The worker that a worker's tool goes to. */
   readonly workerId: string | null;
 }

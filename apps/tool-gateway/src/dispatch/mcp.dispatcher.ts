@@ -1,14 +1,14 @@
 import { Bus } from '@ambit/bus';
-import { isObject, sha256Hex } from '@ambit/capability';
+import { isObject } from '@ambit/capability';
 import { Fault, mcpBroker, type JsonObject, type Output } from '@ambit/contracts';
 import { Inject, Injectable } from '@nestjs/common';
 import { BoundedMap } from '../domain/bounded-map.js';
 import { stopped, type DispatchEnd, type ToolResult } from '../domain/call-end.js';
 import { GatewayLease } from '../gateway.lease.js';
 import { afterGrace, type Dispatch, type Dispatcher } from './dispatch.js';
+import { largeResult, MAX_LARGE_BYTES } from './result-pages.js';
 
 const MAX_INSTANCES = 20_000;
-const MAX_LARGE_BYTES = 32 * 1024 * 1024;
 /** What the owner's own deadline may be late by. */
 const MARGIN_MS = 3_000;
 
@@ -125,8 +125,10 @@ export class McpDispatcher implements Dispatcher {
     if (bytes > MAX_LARGE_BYTES)
       return stopped('failed', 'RESULT_TOO_LARGE', { data: { limitBytes: MAX_LARGE_BYTES, actualBytes: bytes } });
     try {
-      const text = await this.#pages(instance.instanceId, operation.operationId);
-      if (sha256Hex(text) !== digest)
+      const text = await largeResult({ digest }, (offset) =>
+        this.bus.call(mcpBroker.resultPage, { operationId: operation.operationId, offset }, { keys: { instanceId: instance.instanceId } }),
+      );
+      if (text === undefined)
         return stopped('failed', 'RESULT_TOO_LARGE', {
           data: { limitBytes: MAX_LARGE_BYTES, actualBytes: bytes },
           message: 'The call has happened, but its large result did not arrive whole',
@@ -140,24 +142,6 @@ export class McpDispatcher implements Dispatcher {
         message: 'The call has happened, but its large result could not be fetched',
       });
     }
-  }
-
-  async #pages(instanceId: string, operationId: string): Promise<string> {
-    const parts: Buffer[] = [];
-    let size = 0;
-    for (let offset: number | null = 0; offset !== null;) {
-      const page: Output<typeof mcpBroker.resultPage> = await this.bus.call(
-        mcpBroker.resultPage,
-        { operationId, offset },
-        { keys: { instanceId } },
-      );
-      const part = Buffer.from(page.data, 'base64');
-      size += part.length;
-      if (size > MAX_LARGE_BYTES || (part.length === 0 && page.next !== null)) throw new Error('a large result has no end');
-      parts.push(part);
-      offset = page.next;
-    }
-    return Buffer.concat(parts).toString('utf8');
   }
 }
 

@@ -1,34 +1,51 @@
 import { Bus } from '@ambit/bus';
-import { Fault, worker } from '@ambit/contracts';
+import { Fault, worker, type Output } from '@ambit/contracts';
 import { Inject, Injectable } from '@nestjs/common';
 import { stopped, type DispatchEnd } from '../domain/call-end.js';
+import { Toolsets } from '../toolsets.js';
 import { afterGrace, type Dispatch, type Dispatcher } from './dispatch.js';
+import { largeResult, MAX_LARGE_BYTES } from './result-pages.js';
 
-const CERTAIN: ReadonlySet<string> = new Set(['BAD_ARGUMENTS', 'TOOL_GONE', 'TARGET_CHANGED', 'TOOL_FAILED', 'TOO_LARGE', 'INVALID_INPUT']);
+const CERTAIN: ReadonlySet<string> = new Set([
+  'BAD_ARGUMENTS',
+  'TOOL_GONE',
+  'TARGET_CHANGED',
+  'OUTSIDE_WORKSPACE',
+  'TOOL_FAILED',
+  'TOO_LARGE',
+  'INVALID_INPUT',
+]);
+
+type Called = Output<typeof worker.callTool>;
+const Whole = worker.callTool.output.pick({ content: true, structuredContent: true, isError: true });
 
 /** Sends calls of workers' tools to one worker process, with the target it prepared. */
 @Injectable()
 export class WorkerDispatcher implements Dispatcher {
-  constructor(@Inject(Bus) private readonly bus: Bus) {}
+  constructor(
+    @Inject(Bus) private readonly bus: Bus,
+    @Inject(Toolsets) private readonly toolsets: Toolsets,
+  ) {}
 
-  async dispatch({
-    operation,
-    tool,
-    arguments: input,
-    authority,
-    signal,
-    remainingMs,
-    prepared,
-    workerId,
-  }: Dispatch): Promise<DispatchEnd> {
-    const { target } = tool;
+  async dispatch(dispatch: Dispatch): Promise<DispatchEnd> {
+    const { operation, authority, signal, workerId } = dispatch;
+    const { target } = dispatch.tool;
     if (target.kind !== 'worker' || workerId === null) return stopped('failed', 'TOOL_GONE');
     const keys = { agentId: target.agentId, workerId };
     const grace = afterGrace(signal, () =>
       this.bus.signal(worker.cancelCall, { operationId: operation.operationId, reason: 'the call was cancelled' }, { keys }),
     );
+    // A worker that is gone answers nobody: its call ends when its lease does, not with the run's time.
+    const gone = this.toolsets.whenGone(keys);
+    const within = {
+      traceparent: operation.traceparent,
+      principal: authority.principal,
+      actor: undefined,
+      via: undefined,
+      signal: AbortSignal.any([grace.signal, gone.signal]),
+    };
     try {
-      const result = await this.bus.call(
+      const called = await this.bus.call(
         worker.callTool,
         {
           operationId: operation.operationId,
@@ -37,26 +54,41 @@ export class WorkerDispatcher implements Dispatcher {
           workspaceId: workspaceOf(authority.pool),
           toolsetDigest: target.toolsetDigest,
           tool: target.tool,
-          arguments: { ...input },
-          ...(prepared === undefined ? {} : { prepared }),
+          arguments: { ...dispatch.arguments },
+          ...(dispatch.prepared === undefined ? {} : { prepared: dispatch.prepared, bounds: dispatch.bounds }),
         },
-        {
-          keys,
-          timeoutMs: Math.max(1, remainingMs),
-          within: {
-            traceparent: operation.traceparent,
-            principal: authority.principal,
-            actor: undefined,
-            via: undefined,
-            signal: grace.signal,
-          },
-        },
+        { keys, timeoutMs: Math.max(1, dispatch.remainingMs), within },
       );
-      return { kind: 'answered', result };
+      return await this.#answer(called, operation.operationId, keys);
     } catch (error) {
       return ended(error);
     } finally {
+      gone.end();
       grace.end();
+    }
+  }
+
+  async #answer(called: Called, operationId: string, keys: { agentId: string; workerId: string }): Promise<DispatchEnd> {
+    const { large, asks, ...result } = called;
+    // Whoever may ask asks before the call, where a person can still say no.
+    if (asks !== undefined)
+      return stopped('failed', 'TOOL_FAILED', { data: { reason: `it asked for a permission when it was already called: ${asks.reason}` } });
+    if (large === undefined) return { kind: 'answered', result };
+    const tooLarge = (message?: string): DispatchEnd =>
+      stopped('failed', 'RESULT_TOO_LARGE', {
+        data: { limitBytes: MAX_LARGE_BYTES, actualBytes: large.bytes },
+        ...(message === undefined ? {} : { message }),
+      });
+    if (large.bytes > MAX_LARGE_BYTES) return tooLarge();
+    try {
+      const text = await largeResult(large, (offset) => this.bus.call(worker.resultPage, { operationId, offset }, { keys }));
+      const whole = text === undefined ? undefined : Whole.safeParse(JSON.parse(text)).data;
+      return whole === undefined
+        ? tooLarge('The call has happened, but its large result did not arrive whole')
+        : { kind: 'answered', result: whole };
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error;
+      return tooLarge('The call has happened, but its large result could not be fetched');
     }
   }
 }
