@@ -10,7 +10,7 @@ import { idleMemory, processorMs, syncedWriteMs } from './footprint.mjs';
 import { JournalView } from './journal.mjs';
 import { load } from './load.mjs';
 import { reportOf } from './report.mjs';
-import { openStack } from './stack.mjs';
+import { openStack, syncIntervalOf } from './stack.mjs';
 import { comparisonsOf, complaintsOf, rowsOf } from './verdict.mjs';
 import { BenchWorker } from './worker.mjs';
 import { World } from './world.mjs';
@@ -121,6 +121,7 @@ try {
       memoryGb: Math.round(totalmem() / 2 ** 30),
       node: process.versions.node,
       nats,
+      syncInterval: await syncIntervalOf(stack),
       syncedWriteMs: syncedWriteMs(stack.keysDir),
       load: [loadBefore, loadavg()].map(([minute]) => minute.toFixed(1)),
       at: new Date().toISOString(),

@@ -11,7 +11,7 @@ const table = (head, rows) =>
 export function reportOf({ machine, cells, rows, comparisons, idle, composing, complaints }) {
   const titles = new Map(cells.map(({ name, title }) => [name, title]));
   return [
-    `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGb} GB; Node ${machine.node}, nats-server ${machine.nats}; a synced write ${number(machine.syncedWriteMs)} ms; load ${machine.load.join(' ')}; ${machine.at}`,
+    `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGb} GB; Node ${machine.node}, nats-server ${machine.nats} that syncs ${machine.syncInterval ?? 'as its owner set it'}; a synced write ${number(machine.syncedWriteMs)} ms; load ${machine.load.join(' ')}; ${machine.at}`,
     table(
       ['way', 'at once', 'p50 ms', 'p99 ms', 'calls/s', 'errors', 'calls'],
       rows.map((row) => [titles.get(row.cell), row.lanes, number(row.p50), number(row.p99), number(row.rate, 0), row.errors, row.calls]),

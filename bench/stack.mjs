@@ -56,6 +56,13 @@ function stackIn(home) {
   }
 }
 
+/** How often nats-server syncs what it stored to the disk; undefined where it does not tell us. */
+export async function syncIntervalOf({ natsMonitorUrl }) {
+  if (natsMonitorUrl === undefined) return undefined;
+  const { config } = await (await fetch(`${natsMonitorUrl}/jsz`)).json();
+  return config.sync_always === true ? 'always' : `every ${config.sync_interval / 1e9} s`;
+}
+
 async function isReady({ services }) {
   const answers = await Promise.all(
     services.map(({ opsPort }) =>

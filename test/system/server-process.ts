@@ -27,7 +27,7 @@ export class NatsProcess {
     const { folder, cacheDir, authorization } = options;
     try {
       const { path } = await findNatsServer({ cacheDir });
-      return new NatsProcess(options, path, await startNats({ binary: path, dataDir: folder, durable: false, authorization }));
+      return new NatsProcess(options, path, await startNats({ binary: path, dataDir: folder, authorization }));
     } catch (error) {
       await rm(folder, { recursive: true, force: true });
       throw error;
@@ -45,7 +45,7 @@ export class NatsProcess {
     await this.#server.stop();
     const { folder, authorization } = this.#options;
     const { port } = this.#server;
-    this.#server = await startNats({ binary: this.#binary, dataDir: folder, durable: false, authorization, port });
+    this.#server = await startNats({ binary: this.#binary, dataDir: folder, authorization, port });
     if (this.#server.port !== port) throw new Error(`port ${port} was taken while nats-server was away`);
   }
 

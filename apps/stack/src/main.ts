@@ -21,6 +21,7 @@ if (values.help) {
       '  --bare                 start the stack without the quickstart job',
       '  --replicas NAME=N      start N processes of a service (may be repeated)',
       'NATS_URL and DATABASE_URL name servers of your own; AMBIT_HOME is where data lies (.ambit).',
+      'AMBIT_NATS_SYNC is how often nats-server syncs to the disk: a duration (1s), or always, before each acknowledgement.',
       '',
     ].join('\n'),
   );

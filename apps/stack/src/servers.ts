@@ -9,6 +9,8 @@ import type { StackFolder } from './stack-folder.js';
 /** What services need to reach NATS and Postgres, and how to stop what was started for it. */
 export interface Servers {
   readonly natsUrl: string;
+  /** Where nats-server tells of itself; undefined with one of the user's own. */
+  readonly natsMonitorUrl: string | undefined;
   readonly databaseUrl: string;
   /** The path of a service's NATS credentials; undefined where the server asks for none. */
   readonly credentialsOf: (service: string) => string | undefined;
@@ -23,6 +25,7 @@ interface Part {
   readonly url: string;
   readonly port?: number;
   readonly pid?: number;
+  readonly monitorUrl?: string;
   stop(): Promise<void>;
 }
 
@@ -34,6 +37,7 @@ export async function startServers(folder: StackFolder): Promise<Servers> {
     const postgres = await postgresPart(folder, ports['postgres']);
     return {
       natsUrl: nats.url,
+      natsMonitorUrl: nats.monitorUrl,
       databaseUrl: postgres.url,
       credentialsOf: credentialsRule(folder),
       adminKeys: process.env.NATS_URL === undefined ? join(folder.keys, 'admin') : process.env.AMBIT_ADMIN_KEYS_DIR,
@@ -67,11 +71,13 @@ async function natsPart(folder: StackFolder, port: number | undefined): Promise<
       dataDir: folder.nats,
       logFile: join(folder.logs, 'nats.log'),
       authorization,
+      ...(process.env.AMBIT_NATS_SYNC === undefined ? {} : { syncInterval: process.env.AMBIT_NATS_SYNC }),
       ...(port === undefined ? {} : { port }),
     }),
   );
   say(`  ${server.url}, streams below ${folder.nats}`);
-  return { url: server.url, port: server.port, pid: server.process.pid, stop: () => server.stop() };
+  const { url: natsUrl, port: natsPort, monitorUrl } = server;
+  return { url: natsUrl, port: natsPort, pid: server.process.pid, monitorUrl, stop: () => server.stop() };
 }
 
 async function postgresPart(folder: StackFolder, port: number | undefined): Promise<Part> {

@@ -173,6 +173,7 @@ export class Stack {
       apiUrl: this.#apiUrl,
       tokenFile: this.#folder.tokenFile,
       natsUrl: this.#servers?.natsUrl,
+      natsMonitorUrl: this.#servers?.natsMonitorUrl,
       databaseUrl: this.#servers?.databaseUrl,
       keysDir: this.#folder.keys,
       servers: this.#servers?.pids,

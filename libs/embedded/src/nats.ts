@@ -16,8 +16,11 @@ export interface NatsOptions {
   readonly authorization?: string;
   /** @default `nats.log` in `dataDir` */
   readonly logFile?: string;
-  /** Write each stored message to disk before its acknowledgement. @default true */
-  readonly durable?: boolean;
+  /**
+   * How often what was stored is synced to the disk: `always` is before each acknowledgement, else a duration like `1s`. What is acknowledged is in
+   * the kernel's hands either way and outlives a killed process; a power cut may take the last interval. @default `1s`
+   */
+  readonly syncInterval?: string;
 }
 
 export interface NatsServer {
@@ -30,9 +33,12 @@ export interface NatsServer {
 }
 
 const READY_MS = 20_000;
+const SYNC_INTERVAL = /^(always|[1-9][0-9]{0,4}(ms|s|m))$/;
 
 /** Starts nats-server with JetStream on 127.0.0.1 and answers when its streams are ready. */
 export async function startNats(options: NatsOptions): Promise<NatsServer> {
+  const { syncInterval = '1s' } = options;
+  if (!SYNC_INTERVAL.test(syncInterval)) throw new Error(`a sync interval is "always" or a duration like "1s", not "${syncInterval}"`);
   await mkdir(options.dataDir, { recursive: true, mode: 0o700 });
   const pidFile = join(options.dataDir, 'nats.pid');
   await awaitPreviousProcess(pidFile, 'nats-server');
@@ -52,7 +58,7 @@ export async function startNats(options: NatsOptions): Promise<NatsServer> {
       'authorization: { timeout: 10 }',
       'jetstream {',
       `  store_dir: ${JSON.stringify(join(options.dataDir, 'jetstream'))}`,
-      ...(options.durable === false ? [] : ['  sync_interval: always']),
+      `  sync_interval: ${JSON.stringify(syncInterval)}`,
       '}',
       options.authorization ?? '',
     ].join('\n'),

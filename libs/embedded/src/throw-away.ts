@@ -5,6 +5,9 @@ import { findNatsServer } from './nats-binary.js';
 import { startNats, type NatsServer } from './nats.js';
 import { startPostgres, type PostgresServer } from './postgres.js';
 
+/** Nobody misses what a power cut takes of these. */
+const THROWN_AWAY = '2m';
+
 export interface ThrowAwayNatsOptions {
   /** Where the nats-server program is kept between runs, usually `.ambit/bin`. */
   readonly cacheDir: string;
@@ -22,7 +25,7 @@ export async function throwAwayNats(options: ThrowAwayNatsOptions): Promise<Nats
     const server = await startNats({
       binary: path,
       dataDir: folder,
-      durable: false,
+      syncInterval: THROWN_AWAY,
       ...(authorization === undefined ? {} : { authorization }),
     });
     return { ...server, stop: () => server.stop().finally(remove) };

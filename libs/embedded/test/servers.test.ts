@@ -1,10 +1,15 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it, jest } from '@jest/globals';
 import pg from 'pg';
-import { startGuarded, throwAwayNats, throwAwayPostgres } from '@ambit/embedded';
+import { findNatsServer, startGuarded, startNats, throwAwayNats, throwAwayPostgres } from '@ambit/embedded';
+import { jetstream, jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
 
 jest.setTimeout(90_000);
 const cacheDir = fileURLToPath(new URL('../../../.ambit/bin', import.meta.url));
@@ -30,7 +35,7 @@ async function gone(target: number, withinMs: number): Promise<boolean> {
 describe('throw-away servers', () => {
   const stops: (() => Promise<void>)[] = [];
   afterAll(async () => {
-    for (const stop of stops) await stop();
+    for (const stop of stops.reverse()) await stop();
   });
 
   it('a nats-server with JetStream starts and stops', async () => {
@@ -39,6 +44,26 @@ describe('throw-away servers', () => {
     expect(jetstream).toHaveProperty('config.store_dir');
     await nats.stop();
     expect(isAlive(nats.process.pid)).toBe(false);
+  });
+
+  it('what nats-server acknowledged outlives its kill -9, without a sync before each acknowledgement', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'ambit-nats-'));
+    const { path: binary } = await findNatsServer({ cacheDir });
+    const first = await startNats({ binary, dataDir: folder });
+    stops.push(() => rm(folder, { recursive: true, force: true }));
+    const connection = await connect({ servers: first.url, reconnect: false });
+    await (await jetstreamManager(connection)).streams.add({ name: 'FACTS', subjects: ['fact.>'] });
+    const acknowledged = await Promise.all(
+      Array.from({ length: 500 }, async (_, index) => (await jetstream(connection).publish(`fact.${index}`, 'x'.repeat(500))).seq),
+    );
+    process.kill(first.process.pid, 'SIGKILL');
+    await first.process.exited;
+    const second = await startNats({ binary, dataDir: folder });
+    stops.push(second.stop);
+    const again = await connect({ servers: second.url });
+    const { state } = await (await jetstreamManager(again)).streams.info('FACTS');
+    await again.close();
+    expect(state.messages).toBe(acknowledged.length);
   });
 
   it('a PostgreSQL takes connections with its password only', async () => {

@@ -60,7 +60,7 @@ let onAlphaError: (error: Error) => void = () => undefined;
 
 async function startServer(): Promise<NatsServer> {
   const { path } = await findNatsServer({ cacheDir });
-  return startNats({ binary: path, dataDir: join(folder, 'nats'), durable: false, authorization: installation.serverConfig });
+  return startNats({ binary: path, dataDir: join(folder, 'nats'), authorization: installation.serverConfig });
 }
 
 async function connectAs(credentials: string, inboxPrefix = '_INBOX'): Promise<NatsConnection> {
