@@ -36,7 +36,7 @@ function projectOf(row: ProjectRow): Project {
 }
 
 /** The agent changed since it was read; what was decided from it is decided again. */
-class AgentMoved extends Error {
+export class AgentMoved extends Error {
   override readonly name = 'AgentMoved';
 }
 

@@ -7,6 +7,7 @@ import { userVisible } from './domain/faults.js';
 import type { RunRecord } from './domain/run-state.js';
 import { Endings } from './ending.service.js';
 import { Leases } from './lease.service.js';
+import { Rebuild } from './rebuild.service.js';
 import { Results } from './results.service.js';
 import { runs } from './run.repository.js';
 import { Transactions } from './transactions.repository.js';
@@ -22,12 +23,14 @@ export class AttemptService {
     private readonly endings: Endings,
     private readonly leases: Leases,
     private readonly results: Results,
+    private readonly rebuild: Rebuild,
   ) {}
 
   async start(
     input: Parsed<typeof sessionService.startRun>,
     call: Call<typeof sessionService.startRun>,
   ): Promise<Output<typeof sessionService.startRun>> {
+    await this.rebuild.known();
     const token = newToken();
     const started = await this.#open(input, { agentId: call.keys.agentId, tokenHash: hashOf(token) });
     if ('refusal' in started) throw fault(sessionService.startRun, started.refusal);

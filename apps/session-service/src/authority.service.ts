@@ -8,6 +8,7 @@ import { hasEnded, remainingMs, type RunRecord } from './domain/run-state.js';
 import { FenceReader } from './fence.service.js';
 import { Journal } from './journal.service.js';
 import { Lru } from './lru.js';
+import { Rebuild } from './rebuild.service.js';
 import { runs } from './run.repository.js';
 import { sessions } from './session.repository.js';
 import { snapshots } from './snapshot.repository.js';
@@ -26,6 +27,7 @@ export class AuthorityService {
     private readonly transactions: Transactions,
     private readonly journal: Journal,
     private readonly fences: FenceReader,
+    private readonly rebuild: Rebuild,
     @Inject(OutboxRelay) private readonly outbox: OutboxRelay,
   ) {}
 
@@ -34,12 +36,15 @@ export class AuthorityService {
    * and whatever narrows the run afterwards moves it.
    */
   async of(runId: string): Promise<Authority> {
+    await this.rebuild.known();
     for (let attempt = 1; ; attempt++) {
       const run = await runs.find(this.transactions.read, runId);
       if (run === undefined) throw fault(sessionService.getAuthority, 'TOOL_NOT_IN_SNAPSHOT');
       const authority = await this.#read(run);
       const state = await this.journal.state(runId);
       if (state?.version === run.stateVersion) return { ...authority, stateSequence: state.sequence };
+      // Its state has left the journal. No claim is ever fenced on this number.
+      if (state === undefined && hasEnded(run)) return { ...authority, stateSequence: Number.MAX_SAFE_INTEGER };
       if (attempt === TRIES)
         throw new Error(`the journal has state ${state?.version ?? 'none'} of run ${runId}, and its row ${run.stateVersion}`);
       // Committed and not published yet, or moved while it was read.

@@ -10,7 +10,7 @@ import { tape } from './tape.repository.js';
 import type { Unit } from './transactions.repository.js';
 
 export interface Ending {
-  readonly status: Extract<RunStatus, 'completed' | 'failed' | 'cancelled'>;
+  readonly status: Extract<RunStatus, 'completed' | 'failed' | 'cancelled' | 'parked'>;
   readonly fault?: FaultIn;
   readonly reason?: string;
 }

@@ -17,6 +17,15 @@ export class FenceReader {
     private readonly transactions: Transactions,
   ) {}
 
+  /** Writes what we were told of owners that were taken away into our own part of the bucket; a number there never goes back. */
+  async restore(): Promise<void> {
+    for (const [owner, fence] of await ownerFences.all(this.transactions.read)) {
+      const key = epochKey.fence('session-service', owner);
+      const standing = (await this.jetstream.values(EPOCHS, [key])).get(key);
+      if (standing === undefined || numberOf(standing) < fence) await this.jetstream.put(EPOCHS, key, String(fence));
+    }
+  }
+
   /** The newest fence of each of these owners; an owner of whom nothing was ever taken away has none. */
   async of(owners: readonly string[]): Promise<Fences> {
     const filters = owners.map((owner) => `*.${toToken(owner)}._fence`);
@@ -31,7 +40,9 @@ export class FenceReader {
   async all(): Promise<Fences> {
     const writers = Object.entries(services).filter(([, use]) => Object.hasOwn(use.stores.writes, EPOCHS));
     const values = await Promise.all(writers.map(([service]) => this.jetstream.values(EPOCHS, [`${toToken(service)}.*._fence`])));
-    const newest = new Map<string, number>();
+    // A fence that stands in our rows and not in the bucket is one that the bucket lost.
+    const rows = await ownerFences.all(this.transactions.read);
+    const newest = new Map([...rows].map(([owner, fence]) => [toToken(owner), fence]));
     for (const [key, value] of values.flatMap((found) => [...found])) {
       const token = key.split('.')[1] ?? '';
       newest.set(token, Math.max(newest.get(token) ?? 0, numberOf(value)));

@@ -81,6 +81,12 @@ export class Ingress {
     this.#projections.set(memo.key, projection);
   }
 
+  /** Composes whatever is asked for next anew. */
+  forget(): void {
+    this.#consulted.clear();
+    this.#projections.clear();
+  }
+
   /** Composes anew with every server's tools, allowed or not, for whoever wants to know the reasons. */
   async explain(whose: Whose, within?: Call): Promise<{ readonly composition: Composition; readonly seen: Seen }> {
     const seen = await this.#see(whose, within);

@@ -46,6 +46,29 @@ export class JetStream {
     await this.#client.publish(`$KV.${bucket}.${key}`, value);
   }
 
+  /** Takes every key that fits the filter out of a bucket that is wholly ours; unlike a deletion, it leaves no mark under the key. */
+  async drop(bucket: string, filter: string): Promise<void> {
+    await this.purge(`KV_${bucket}`, `$KV.${bucket}.${filter}`);
+  }
+
+  /** Takes the messages of one subject, or of all that fit a filter, out of a stream. */
+  async purge(stream: string, filter: string): Promise<void> {
+    const manager = await this.manager();
+    await manager.streams.purge(stream, { filter });
+  }
+
+  /** The subjects that hold a message now. */
+  async subjects(stream: string, filter: string): Promise<string[]> {
+    const manager = await this.manager();
+    return Object.keys((await manager.streams.info(stream, { subjects_filter: filter })).state.subjects ?? {});
+  }
+
+  /** When a stream was made, in the server's own words: a stream that was lost and made again has another moment. */
+  async createdAt(stream: string): Promise<string> {
+    const manager = await this.manager();
+    return String((await manager.streams.info(stream)).created);
+  }
+
   async remove(bucket: string, key: string): Promise<void> {
     const purge = headers();
     purge.set('KV-Operation', 'PURGE');

@@ -12,6 +12,10 @@ export class Lru<V> {
     return value;
   }
 
+  clear(): void {
+    this.#values.clear();
+  }
+
   set(key: string, value: V): void {
     this.#values.delete(key);
     this.#values.set(key, value);

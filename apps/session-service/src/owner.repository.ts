@@ -8,6 +8,12 @@ export const ownerFences = {
       ON CONFLICT ("owner", "service") DO UPDATE SET "fence" = GREATEST("session_service"."owner_fence"."fence", EXCLUDED."fence"), "at" = EXCLUDED."at"`;
   },
 
+  async all(db: Reader): Promise<Map<string, number>> {
+    const newest = new Map<string, number>();
+    for (const { owner, fence } of await db.ownerFence.findMany()) newest.set(owner, Math.max(newest.get(owner) ?? 0, Number(fence)));
+    return newest;
+  },
+
   async of(db: Reader, owners: readonly string[]): Promise<Map<string, number>> {
     const rows = await db.ownerFence.findMany({ where: { owner: { in: [...owners] } } });
     const newest = new Map<string, number>();

@@ -105,6 +105,11 @@ export const runs = {
     return (await db.run.findMany({ where: { ...filter, ...OPEN }, select: { id: true } })).map(({ id }) => id);
   },
 
+  /** Some of the runs that have not ended, oldest first. */
+  async someOpen(db: Reader, limit: number): Promise<string[]> {
+    return (await db.run.findMany({ where: OPEN, select: { id: true }, orderBy: { createdAt: 'asc' }, take: limit })).map(({ id }) => id);
+  },
+
   /** Open runs whose mapping names an owner. */
   async openOfOwner(db: Reader, owner: string): Promise<string[]> {
     const rows = await db.$queryRaw<{ id: string }[]>`
@@ -202,6 +207,17 @@ export const runs = {
       SELECT r."id" FROM "session_service"."run" r JOIN "session_service"."run_attempt" a ON a."run_id" = r."id" AND a."number" = r."attempt"
       WHERE r."status" = 'running' AND r."ended_at" IS NULL AND a."closed_at" < ${closedBefore} LIMIT 100`;
     return rows.map(({ id }) => id);
+  },
+
+  /** Which of these runs ended before a moment, or are gone with their session. */
+  async over(db: Reader, ids: readonly string[], before: Date): Promise<{ id: string; originRunId: string }[]> {
+    const rows = await db.run.findMany({ where: { id: { in: [...ids] } }, select: { id: true, originRunId: true, endedAt: true } });
+    const known = new Map(rows.map((row) => [row.id, row]));
+    return ids.flatMap((id) => {
+      const row = known.get(id);
+      if (row === undefined) return [{ id, originRunId: id }];
+      return row.endedAt !== null && row.endedAt < before ? [{ id, originRunId: row.originRunId }] : [];
+    });
   },
 
   async toRequeue(db: Reader, now: Date): Promise<string[]> {

@@ -20,6 +20,7 @@ import { MessageService } from './message.service.js';
 import { Narrowing } from './narrowing.service.js';
 import { OwnerService } from './owner.service.js';
 import { PoolService } from './pool.service.js';
+import { Rebuild } from './rebuild.service.js';
 import { RefreshService } from './refresh.service.js';
 import { Results } from './results.service.js';
 import { Resumes } from './resume.service.js';
@@ -28,6 +29,7 @@ import { RunService } from './run.service.js';
 import { SessionHandlers } from './session.handlers.js';
 import { SessionService } from './session.service.js';
 import { Snapshots } from './snapshot.service.js';
+import { StorageSweeper } from './storage.sweeper.js';
 import { StepService } from './step.service.js';
 import { Sweeper } from './sweeper.service.js';
 import { TapeService } from './tape.service.js';
@@ -65,7 +67,7 @@ import { WorkerHandlers } from './worker.handlers.js';
       OwnerService,
       PoolService,
     ],
-    ...[AttemptService, StepService, RefreshService, FinishService, InteractionService, ExplainService, Sweeper],
+    ...[AttemptService, StepService, RefreshService, FinishService, InteractionService, ExplainService, Sweeper, StorageSweeper, Rebuild],
   ],
 })
 export class SessionServiceModule {}

@@ -13,6 +13,7 @@ import {
   type Parsed,
 } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
+import { AgentMoved } from './agent.repository.js';
 import { cursorOf, placeOf } from './domain/cursor.js';
 import { mappingPublished, snapshotPublished } from './domain/facts.js';
 import type { Whose } from './domain/world.js';
@@ -50,9 +51,11 @@ export class Snapshots {
   }
 
   /** Gives a session the snapshot, inside the transaction that uses it. */
-  async give(unit: Unit, sessionId: string, { projection, fences }: Prepared): Promise<void> {
+  async give(unit: Unit, sessionId: string, prepared: Prepared): Promise<void> {
+    const { projection, fences } = prepared;
     const { agentId, fingerprint } = projection;
     const at = unit.now.toISOString();
+    await this.#hold(unit, prepared);
     await snapshots.map(unit.sql, { sessionId, agentId, fingerprint, owners: fences, at });
     const mapping: Mapping = { schemaVersion: 1, sessionId, agentId, fingerprint, owners: { ...fences }, at };
     // Before the commit: whoever is told of the run finds its mapping. One that no run follows opens nothing.
@@ -62,7 +65,12 @@ export class Snapshots {
 
   /** Takes away what a removed session was given. */
   async withdraw(sessionId: string, fingerprints: readonly string[]): Promise<void> {
-    for (const fingerprint of fingerprints) await this.jetstream.remove(MAPPINGS, mappingKey(sessionId, fingerprint));
+    for (const fingerprint of fingerprints) await this.jetstream.drop(MAPPINGS, mappingKey(sessionId, fingerprint));
+  }
+
+  /** Looks for every snapshot in its bucket again: the bucket is another one. */
+  forget(): void {
+    this.#seenAt.clear();
   }
 
   async read({ fingerprint, offset }: Parsed<typeof sessionService.readSnapshot>): Promise<Output<typeof sessionService.readSnapshot>> {
@@ -87,6 +95,20 @@ export class Snapshots {
       items,
       ...(items.length === limit && last !== undefined && last.sessionId !== null ? { cursor: cursorOf(last.at, last.sessionId) } : {}),
     };
+  }
+
+  /** From here to the end of the transaction no sweep takes the snapshot away; one that did before is made good. */
+  async #hold(unit: Unit, { projection: { fingerprint } }: Prepared): Promise<void> {
+    const found = await snapshots.share(unit.sql, fingerprint);
+    if (found?.isSwept === false) return;
+    const row = found === undefined ? undefined : await snapshots.find(unit.sql, fingerprint);
+    if (row === undefined) {
+      // Its retention ended between composing and now, or a backup was restored that has never seen it.
+      this.ingress.forget();
+      throw new AgentMoved();
+    }
+    await this.#fill(row);
+    await snapshots.mark(unit.sql, fingerprint, null);
   }
 
   async #publish({ projection, text }: Prepared): Promise<void> {

@@ -52,8 +52,8 @@ export class Transactions {
     return this.db;
   }
 
-  async run<T>(work: (unit: Unit) => Promise<T>): Promise<T> {
-    return (await this.#commit(work)).result;
+  async run<T>(work: (unit: Unit) => Promise<T>, timeoutMs = TRANSACTION_MS): Promise<T> {
+    return (await this.#commit(work, timeoutMs)).result;
   }
 
   /** As run(), and answers only once everything told is in its stream. */
@@ -63,7 +63,7 @@ export class Transactions {
     return result;
   }
 
-  async #commit<T>(work: (unit: Unit) => Promise<T>): Promise<{ result: T; told: OutboxId[] }> {
+  async #commit<T>(work: (unit: Unit) => Promise<T>, timeoutMs = TRANSACTION_MS): Promise<{ result: T; told: OutboxId[] }> {
     return this.db.$transaction(
       async (transaction) => {
         const unit = new Unit(transaction, new Date());
@@ -73,7 +73,7 @@ export class Transactions {
           told.push(...(await appendAudit(transaction, OWNER, entryOf(fact, { doer, at: unit.now }))));
         return { result, told };
       },
-      { timeout: TRANSACTION_MS, maxWait: TRANSACTION_MS },
+      { timeout: timeoutMs, maxWait: TRANSACTION_MS },
     );
   }
 }

@@ -3,7 +3,7 @@ import {
   eventMessage,
   toolGateway,
   type CallRecord,
-  type Claim,
+  Claim,
   type FaultBody,
   type Outcome,
   type Principal,
@@ -181,6 +181,15 @@ export class CallRepository {
     });
   }
 
+  /** The claims of calls that have not ended, as far as their rows tell them, by operation id. */
+  async claimsOf(operationIds: readonly string[]): Promise<Map<string, Claim>> {
+    if (operationIds.length === 0) return new Map();
+    const rows = await this.db.gatewayCall.findMany({
+      where: { operationId: { in: [...operationIds] }, status: { in: ['running', 'aborting'] } },
+    });
+    return new Map(rows.map((row) => [row.operationId, claimOf(row)]));
+  }
+
   parked(): Promise<number> {
     return this.db.gatewayCall.count({ where: { isParked: true } });
   }
@@ -212,6 +221,11 @@ export class CallRepository {
     const approverOf = new Map(grants.map((row) => [row.operationId, row.decidedBy]));
     return rows.map((row) => recordOf(row, previewOf.get(row.operationId) ?? null, approverOf.get(row.operationId)));
   }
+}
+
+/** The attempt is not kept in the row: nothing that is told of an end names it. */
+function claimOf({ claimedAt, target, ...row }: CallRow): Claim {
+  return Claim.parse({ ...row, schemaVersion: 1, attempt: 0, target, at: claimedAt.toISOString() });
 }
 
 function refusedRow(call: RefusedCall): Prisma.GatewayCallCreateManyInput {

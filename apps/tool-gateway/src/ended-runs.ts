@@ -5,7 +5,7 @@ import { CallRepository } from './call.repository.js';
 
 type RunChanged = z.output<typeof sessionService.runChanged.payload>;
 
-const OVER: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled']);
+const OVER: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled', 'parked']);
 
 /** Notes which runs are over. A suspended run is not: the run that resumes it ends the chain. */
 @Injectable()

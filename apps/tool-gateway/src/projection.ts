@@ -133,7 +133,9 @@ export class Projection implements OnApplicationBootstrap, OnApplicationShutdown
         claim: here.get(outcome.operationId) ?? (await this.journal.readClaim(outcome.originRunId, outcome.operationId)),
       })),
     );
-    return found.flatMap(({ outcome, claim }) => (claim === undefined ? [] : [{ outcome, claim }]));
+    // A claim that stands in Postgres and not in the journal was lost with the journal.
+    const lost = await this.repository.claimsOf(found.flatMap(({ outcome, claim }) => (claim === undefined ? [outcome.operationId] : [])));
+    return found.flatMap(({ outcome, claim = lost.get(outcome.operationId) }) => (claim === undefined ? [] : [{ outcome, claim }]));
   }
 
   /** Hints for whoever watches; a repetition is dropped by its id. */

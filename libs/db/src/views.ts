@@ -17,6 +17,7 @@ type SessionTable =
   | 'snapshot'
   | 'mapping'
   | 'ownerFence'
+  | 'knownJournal'
   | 'pool';
 
 // Each owner sees its own tables alone; wanting another's is a compile error, and then a call on the bus.

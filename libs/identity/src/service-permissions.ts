@@ -75,7 +75,8 @@ function consumingOf(stream: string): readonly string[] {
 
 function writingOf(store: string, prefix: string): readonly string[] {
   if (objectStoreNames.has(store)) return [`$O.${store}.>`, `$JS.API.STREAM.PURGE.OBJ_${store}`];
-  return [`$KV.${store}.${prefix}>`];
+  // Who owns a whole bucket may take keys out of it without leaving a mark.
+  return [`$KV.${store}.${prefix}>`, ...(prefix === '' ? [`$JS.API.STREAM.PURGE.KV_${store}`] : [])];
 }
 
 function unique(subjects: readonly string[]): readonly string[] {

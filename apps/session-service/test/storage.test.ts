@@ -1,0 +1,128 @@
+import { randomUUID } from 'node:crypto';
+import { ensureStreams } from '@ambit/bus';
+import { operationId } from '@ambit/capability';
+import { buckets, journalSubject, mappingKey, objectStores, sessionService, snapshotKey, streams } from '@ambit/contracts';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { Rebuild } from '../src/rebuild.service.js';
+import { StorageSweeper } from '../src/storage.sweeper.js';
+import { ask, call, codeOf, Fixture } from './fixture.js';
+
+let fixture: Fixture;
+beforeAll(async () => {
+  fixture = await Fixture.start();
+}, 120_000);
+afterAll(() => fixture.stop());
+
+const HOUR_MS = 3_600_000;
+const later = (hours: number) => new Date(Date.now() + hours * HOUR_MS);
+const sweeper = () => fixture.replicas[0]?.app.get(StorageSweeper, { strict: false }) as StorageSweeper;
+const headOf = (agentId: string, fingerprint: string) => fixture.value('ambit_snapshots', snapshotKey.head(agentId, fingerprint));
+
+it('what nobody used for a day leaves the buckets, a run that is going keeps its own, and the next use puts it back', async () => {
+  const agent = await fixture.agent();
+  const live = await fixture.agent();
+  await fixture.send(agent);
+  const ended = await fixture.begin(agent.id);
+  await fixture.step(ended, 0);
+  await fixture.finish(ended, 'completed');
+  await fixture.send(live);
+  const going = await fixture.begin(live.id);
+  const key = mappingKey(ended.ref.sessionId, ended.ref.fingerprint);
+
+  expect(await sweeper().sweep(later(23))).toMatchObject({ snapshots: 0, mappings: 0, states: 1 });
+  expect(await fixture.fact(journalSubject.runState(ended.ref.runId))).toBeNull();
+  expect(await fixture.fact(journalSubject.runState(going.ref.runId))).not.toBeNull();
+  expect(await fixture.value('ambit_mappings', key)).not.toHaveLength(0);
+  // Whoever still asks for the ended run is told so, and no claim can be fenced on the answer.
+  expect(await fixture.bus.call(sessionService.getAuthority, { runId: ended.ref.runId })).toMatchObject({
+    status: 'completed',
+    stateSequence: Number.MAX_SAFE_INTEGER,
+  });
+
+  expect(await sweeper().sweep(later(25))).toMatchObject({ snapshots: 1, mappings: 1, states: 0 });
+  expect(await headOf(agent.id, ended.ref.fingerprint)).toHaveLength(0);
+  expect(await fixture.value('ambit_mappings', key)).toHaveLength(0);
+  expect(await headOf(live.id, going.ref.fingerprint)).not.toHaveLength(0);
+
+  // Postgres has it still, and the next message of the same world reads it from the bucket again.
+  expect(await fixture.bus.call(sessionService.readSnapshot, { fingerprint: ended.ref.fingerprint })).toMatchObject({ agentId: agent.id });
+  await fixture.send(agent);
+  const again = await fixture.begin(agent.id);
+  expect(again.ref.fingerprint).toBe(ended.ref.fingerprint);
+  expect(await headOf(agent.id, again.ref.fingerprint)).not.toHaveLength(0);
+});
+
+it('a snapshot that is given to a session while it is swept is in the bucket afterwards', async () => {
+  const agent = await fixture.agent();
+  for (let round = 0; round < 12; round++) {
+    const [sent] = await Promise.all([
+      fixture.send(agent, 'Hello', { sceneId: randomUUID() }),
+      sweeper().sweep(later(25)),
+      sweeper().sweep(later(25)),
+    ]);
+    expect(sent.runId).not.toBeNull();
+    const attempt = await fixture.begin(agent.id);
+    expect(await headOf(agent.id, attempt.ref.fingerprint)).not.toHaveLength(0);
+    expect(await fixture.value('ambit_mappings', mappingKey(attempt.ref.sessionId, attempt.ref.fingerprint))).not.toHaveLength(0);
+    await fixture.step(attempt, 0);
+    await fixture.finish(attempt, 'completed');
+  }
+});
+
+it('a run’s state stays in the journal while operations of it stand there', async () => {
+  const agent = await fixture.agent();
+  await fixture.send(agent);
+  const attempt = await fixture.begin(agent.id);
+  const operation = operationId(attempt.ref.originRunId, 0, 'c1');
+  await fixture.write(journalSubject.claim(attempt.ref.originRunId, operation), {});
+  await fixture.step(attempt, 0);
+  await fixture.finish(attempt, 'completed');
+  await sweeper().sweep(later(2));
+  expect(await fixture.fact(journalSubject.runState(attempt.ref.runId))).not.toBeNull();
+  const manager = await jetstreamManager(fixture.nats.connection);
+  await manager.streams.purge('AMBIT_JOURNAL', { filter: journalSubject.operationsOf(attempt.ref.originRunId) });
+  await sweeper().sweep(later(2));
+  expect(await fixture.fact(journalSubject.runState(attempt.ref.runId))).toBeNull();
+});
+
+it('JetStream lost: runs that were going are parked with what may have happened, pools and fences come back, the next message is like any other', async () => {
+  const agent = await fixture.agent();
+  const other = await fixture.agent();
+  await fixture.bus.call(sessionService.revokeOwner, { owner: 'plugin:com.acme', service: 'plugin-registry', fence: 4_711 });
+  await fixture.send(agent);
+  const running = await fixture.begin(agent.id);
+  await fixture.step(running, 0, [call('sent', 'mcp__one__count'), call('asked')]);
+  await fixture.bus.call(sessionService.requestInteractions, {
+    runId: running.ref.runId,
+    step: 0,
+    requests: [ask(running.ref.originRunId, 'asked')],
+  });
+  const queued = await fixture.send(other);
+
+  const manager = await jetstreamManager(fixture.nats.connection);
+  for await (const { config } of manager.streams.list()) await manager.streams.delete(config.name);
+  await ensureStreams(fixture.nats.connection, [...Object.values(streams), ...Object.values(buckets), ...Object.values(objectStores)]);
+  const [one] = fixture.replicas;
+  await Promise.all([one?.app.get(Rebuild, { strict: false }).look(), fixture.addReplica()]);
+
+  for (const runId of [running.ref.runId, queued.runId ?? '']) {
+    const run = await fixture.bus.call(sessionService.getRun, { id: runId });
+    expect(run).toMatchObject({ status: 'parked', fault: { code: 'PARKED' } });
+  }
+  expect(await codeOf(fixture.attempt(agent.id, running.ref))).toBe('TURN_ENDED');
+  const { items } = await fixture.bus.call(sessionService.listTape, { sessionId: running.ref.sessionId });
+  expect(items.filter(({ kind }) => kind === 'tool_result').map(({ content }) => content)).toMatchObject([
+    { callId: 'sent', status: 'indeterminate' },
+    { callId: 'asked', status: 'cancelled' },
+  ]);
+  expect(Buffer.from(await fixture.value('ambit_epochs', 'session-service.plugin=3Acom=2Eacme._fence')).toString()).toBe('4711');
+  expect((await manager.consumers.info('AMBIT_RUNS', `${agent.id}_shared`)).num_pending).toBe(0);
+
+  await fixture.send(agent, 'And now?');
+  const next = await fixture.begin(agent.id);
+  expect(next.ref.sessionId).toBe(running.ref.sessionId);
+  expect(await headOf(agent.id, next.ref.fingerprint)).not.toHaveLength(0);
+  await fixture.step(next, 0);
+  expect(await fixture.finish(next, 'completed')).toMatchObject({ status: 'completed' });
+});
