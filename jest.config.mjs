@@ -1,3 +1,5 @@
+import { availableParallelism } from 'node:os';
+
 // Tests run on the sources, as ES modules; the condition makes the workspace's packages resolve to src.
 export default {
   testEnvironment: 'node',
@@ -10,6 +12,8 @@ export default {
   globalSetup: './tools/shown/setup.mjs',
   globalTeardown: './tools/shown/teardown.mjs',
   modulePathIgnorePatterns: ['/dist/'],
+  // Most of a scenario's time is waiting for processes to start, leases to lapse, messages to come again: two cores carry two of them.
+  maxWorkers: Math.min(4, Math.max(2, availableParallelism() - 1)),
   // A container starts in seconds on a busy machine, not in Jest's five.
   testTimeout: 60_000,
   workerIdleMemoryLimit: '1GB',
