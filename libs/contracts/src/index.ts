@@ -22,8 +22,8 @@ export { Instances, mcpBroker, Secret, SecretRef, Server, ServerHead, ServerSpec
 export { mcpRunner, ResolvedServer } from './mcp-runner.js';
 export { Plugin, PluginId, pluginRegistry, PluginState } from './plugin-registry.js';
 export {
-  Agent, AgentKind, AgentSpec, Answer, Authority, CallResult, CallStatus, ContentBlock, Explanation, IntendedCall, Interaction, InteractionKind, InteractionStatus, MessageIn, Project, Question, Reason, Run, RunJob,
-  RunRef, Session, sessionService, TapeEntry, TapeMessage, Usage,
+  Agent, AgentAdjustment, AgentKind, AgentSpec, Answer, Authority, CallResult, CallStatus, ContentBlock, Explanation, IntendedCall, Interaction, InteractionKind, InteractionStatus, MessageIn, Project, Question, Reason, Run, RunJob,
+  RunRef, Session, sessionService, TapeEntry, TapeMessage, TapeScope, Usage,
 } from './session-service.js';
 export { EffectiveSkill, FileEntry, Skill, SkillFacts, SkillName, skillStore } from './skill-store.js';
 export { CallRecord, DeferredCall, toolGateway, ToolAccess, CallBounds, PreparedTarget, ToolRegistration, Toolset, worker } from './tool-gateway.js';

@@ -58,6 +58,8 @@ export const Server = ServerSpec.extend({
   reason: z.string().max(1_000).nullable(),
   catalogHash: Hex64.nullable(),
   tools: z.int().min(0),
+  /** Names that its tools would have and that belong to the platform, each with the name the tool is shown under instead. */
+  refusedNames: z.array(z.object({ tool: z.string().max(128), name: z.string().max(200), reserved: z.string().max(64), shownAs: z.string().max(64), reason: z.string().max(500) })).max(400),
   stale: z.boolean(),
   runsAs: z.string().max(200).nullable(),
   protocol: z.string().max(20).nullable(),

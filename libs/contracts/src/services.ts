@@ -40,7 +40,7 @@ const p = pluginRegistry;
 export const services = {
   'session-service': {
     answers: [
-      s.putProject, s.listProjects, s.putAgent, s.getAgent, s.listAgents, s.deleteAgent, s.matchAgent, s.receiveMessage, s.createSession, s.getSession, s.listSessions, s.deleteSession, s.getRun, s.listRuns,
+      s.putProject, s.listProjects, s.putAgent, s.getAgent, s.listAgents, s.deleteAgent, s.adjustAgent, s.matchAgent, s.receiveMessage, s.createSession, s.getSession, s.listSessions, s.deleteSession, s.getRun, s.listRuns,
       s.cancelRun, s.getAuthority, s.listTape, s.searchTape, s.tapeContext, s.requestInteractions, s.getInteraction, s.listInteractions, s.decideInteraction, s.settleInteraction, s.recordResults, s.readSnapshot,
       s.listSnapshots, s.explain, s.revokeOwner, s.ensurePool, s.removePool, s.startRun, s.stepRun, s.readTape, s.renewRun, s.refreshRun, s.finishRun,
     ],
@@ -56,7 +56,7 @@ export const services = {
   },
   'tool-gateway': {
     answers: [g.executeBatch, g.registerWorker, g.readArtifact, g.writeArtifact, g.getArtifact, g.listTools, g.listCalls, g.getCall, g.resolveCall, g.cancelCall, g.askTool],
-    calls: [s.getAuthority, s.readSnapshot, s.requestInteractions, s.settleInteraction, s.recordResults, s.searchTape, s.tapeContext, s.listTape, b.ensureInstance, b.executeCall, b.resultPage, k.readSkill, worker.prepareTool, worker.callTool, worker.resultPage],
+    calls: [s.getAuthority, s.readSnapshot, s.requestInteractions, s.settleInteraction, s.recordResults, s.searchTape, s.tapeContext, s.listTape, s.getAgent, s.adjustAgent, b.ensureInstance, b.executeCall, b.resultPage, k.readSkill, worker.prepareTool, worker.callTool, worker.resultPage],
     emits: [g.callEnded, g.callParked, g.toolsChanged, g.auditAppended],
     hears: [s.runChanged],
     enqueues: [],

@@ -68,6 +68,8 @@ export const Run = z
     /** Number of attempts opened so far. */
     attempt: z.int().min(0),
     fingerprint: Hex64,
+    /** Every fingerprint the run was given, the job's first; a skill that it viewed gives it another, valid from its next step. */
+    fingerprints: z.array(Hex64).max(64),
     pool: z.string().max(200),
     principal: Principal,
     resumes: Uuid.nullable(),
@@ -78,6 +80,19 @@ export const Run = z
   })
   .meta({ id: 'Run' });
 export type Run = z.output<typeof Run>;
+
+/** What an agent may ask to have changed of its own settings. Everything else of an agent is its administrators' alone. */
+export const AgentAdjustment = z
+  .strictObject({
+    instructions: z.string().max(64 * 1024).optional(),
+    model: z.string().max(200).optional(),
+    mode: PermissionMode.optional(),
+    whileBusy: Policy.shape.whileBusy.unwrap().optional(),
+    disableTools: z.array(z.string().min(1).max(128)).max(100).optional(),
+    limits: z.strictObject({ runsAtOnce: z.int().min(1), callsPerRun: z.int().min(1), callsPerMinute: z.int().min(1) }).partial().optional(),
+  })
+  .meta({ id: 'AgentAdjustment' });
+export type AgentAdjustment = z.output<typeof AgentAdjustment>;
 
 /** A call as a model asked for it; `arguments` is the JSON text the model wrote. */
 export const IntendedCall = z.object({ callId: z.string().min(1).max(200), name: z.string().min(1).max(128), arguments: z.string().max(512 * 1024) }).meta({ id: 'IntendedCall' });
@@ -124,6 +139,9 @@ export const TapeEntry = z
   })
   .meta({ id: 'TapeEntry' });
 export type TapeEntry = z.output<typeof TapeEntry>;
+
+/** Whose tapes a search reads: the session's own, or those of the sessions that its subagents work in. */
+export const TapeScope = z.enum(['current', 'linked_subagents', 'current_and_linked']);
 
 export const InteractionKind = z.enum(['permission', 'question', 'elicitation', 'authorize', 'skill-draft', 'delegation']);
 export const InteractionStatus = z.enum(['pending', 'allowed', 'denied', 'answered', 'expired', 'cancelled', 'settled']);
@@ -301,6 +319,11 @@ export const sessionService = {
     summary: 'Delete an agent that no session uses', input: z.object({ id: AgentId }), output: z.object({ deleted: z.boolean() }),
     errors: { AGENT_UNKNOWN: unknown('agent'), AGENT_IN_USE: { status: 409, retry: 'never', message: 'Sessions still use this agent; delete them or switch it off' } },
   }),
+  adjustAgent: rpc('ambit.rpc.session-service.v1.agent.adjust', {
+    summary: 'A change that an agent asked for of its own settings and a person approved; it never widens what the agent may do',
+    input: z.object({ operationId: Hex64.meta({ description: 'The call that a person approved' }), change: AgentAdjustment }), output: Agent,
+    errors: { NO_INTERACTION: noInteraction, ADJUSTMENT_WIDENS: { status: 403, retry: 'never', message: 'Only an administrator may allow an agent more than it has', data: z.object({ reason: z.string() }) } },
+  }),
   matchAgent: rpc('ambit.rpc.session-service.v1.agent.match', {
     summary: 'Which agent a message would reach', input: MessageIn.pick({ adapter: true, endpoint: true, scene: true, sceneId: true, content: true, media: true }),
     output: z.object({ agentId: AgentId, version: Version }),
@@ -345,13 +368,13 @@ export const sessionService = {
   listTape: rpc('ambit.rpc.session-service.v1.tape.list', { summary: 'A session’s tape in order, for people', input: z.object({ sessionId: Uuid, after: z.int().min(0).default(0), limit: z.int().min(1).max(200).default(100) }), output: z.object({ items: z.array(TapeEntry), next: z.int().nullable() }), errors: { SESSION_UNKNOWN: unknown('session') }, idempotent: true }),
   searchTape: rpc('ambit.rpc.session-service.v1.tape.search', {
     summary: 'Full-text search over a session’s tape',
-    input: z.object({ sessionId: Uuid, query: z.string().trim().min(1).max(500), limit: z.int().min(1).max(50).default(20), kinds: z.array(TapeEntry.shape.kind).max(5).optional(), start: Instant.optional(), end: Instant.optional() }),
-    output: z.object({ entries: z.array(z.object({ id: z.int(), kind: TapeEntry.shape.kind, excerpt: z.string().max(2_000), at: Instant })) }), idempotent: true,
+    input: z.object({ sessionId: Uuid, scope: TapeScope.default('current'), query: z.string().trim().min(1).max(500), limit: z.int().min(1).max(50).default(20), kinds: z.array(TapeEntry.shape.kind).max(5).optional(), start: Instant.optional(), end: Instant.optional() }),
+    output: z.object({ entries: z.array(z.object({ sessionId: Uuid, id: z.int(), kind: TapeEntry.shape.kind, excerpt: z.string().max(2_000), at: Instant })) }), idempotent: true,
   }),
   tapeContext: rpc('ambit.rpc.session-service.v1.tape.context', {
     summary: 'Tape entries with their neighbours',
-    input: z.object({ sessionId: Uuid, entryIds: z.array(z.int().min(1)).min(1).max(20), before: z.int().min(0).max(20).default(2), after: z.int().min(0).max(20).default(2), limit: z.int().min(1).max(100).default(50), entryBytes: z.int().min(1).max(8_192).default(2_048), totalBytes: z.int().min(1).max(65_536).default(16_384) }),
-    output: z.object({ entries: z.array(z.object({ id: z.int(), kind: TapeEntry.shape.kind, text: z.string(), truncated: z.boolean(), at: Instant })) }), idempotent: true,
+    input: z.object({ sessionId: Uuid, sourceSessionId: Uuid.optional().meta({ description: 'A subagent’s session below this one; otherwise its own' }), entryIds: z.array(z.int().min(1)).min(1).max(20), before: z.int().min(0).max(20).default(2), after: z.int().min(0).max(20).default(2), limit: z.int().min(1).max(100).default(50), entryBytes: z.int().min(1).max(8_192).default(2_048), totalBytes: z.int().min(1).max(65_536).default(16_384) }),
+    output: z.object({ entries: z.array(z.object({ id: z.int(), kind: TapeEntry.shape.kind, text: z.string(), truncated: z.boolean(), at: Instant })) }), errors: { SESSION_UNKNOWN: unknown('session') }, idempotent: true,
   }),
 
   requestInteractions: rpc('ambit.rpc.session-service.v1.interaction.request', {

@@ -38,7 +38,7 @@ export const Skill = SkillFacts.extend({
 export type Skill = z.output<typeof Skill>;
 
 /** A skill as ingress sees it. */
-export const EffectiveSkill = SkillFacts.extend({ agentId: AgentId, owner: Owner, origin: z.enum(['owned', 'plugin']), digest: Hex64, shadows: z.string().max(200).nullable() }).meta({ id: 'EffectiveSkill' });
+export const EffectiveSkill = SkillFacts.extend({ agentId: AgentId, owner: Owner, origin: z.enum(['owned', 'plugin', 'builtin']), digest: Hex64, shadows: z.string().max(200).nullable() }).meta({ id: 'EffectiveSkill' });
 export type EffectiveSkill = z.output<typeof EffectiveSkill>;
 
 const skillUnknown = { status: 404, retry: 'never', message: 'The agent has no such skill' } as const;

@@ -25,6 +25,10 @@ export const ToolRegistration = z
     version: z.int().min(1).default(1),
     /** Asks a person in every mode. */
     requiresConfirmation: z.boolean().default(false),
+    /** Of a built-in: it is there only after the run viewed this skill. */
+    requiresSkill: z.string().max(64).optional(),
+    /** Of a built-in: it is there only while skills are switched on. */
+    needsSkills: z.boolean().optional(),
     platforms: z.array(z.string().max(100)).max(20).optional(),
     scopes: z.array(z.enum(['private', 'group', 'channel'])).max(3).optional(),
     permissions: z.array(z.string().max(200)).max(20).optional(),
@@ -125,7 +129,7 @@ export const toolGateway = {
 
   listTools: rpc('ambit.rpc.tool-gateway.v1.tool.list', {
     summary: 'Registered built-in tools and live worker toolsets; pure, asks no server', input: z.object({ purpose: z.enum(['ingress', 'configurable', 'diagnostic']), agentId: AgentId.optional() }),
-    output: z.object({ epoch: z.int(), reservedTableVersion: z.int(), tools: z.array(ToolRegistration), toolsets: z.array(Toolset) }), idempotent: true,
+    output: z.object({ epoch: z.int(), reservedTableVersion: z.int(), tools: z.array(ToolRegistration), toolsets: z.array(Toolset), /** Groups of built-in tools that could not be loaded. */ unavailable: z.array(z.object({ group: z.string().max(60), detail: z.string().max(500) })).max(50).default([]) }), idempotent: true,
   }),
   listCalls: rpc('ambit.rpc.tool-gateway.v1.call.list', { summary: 'Calls, newest first', input: z.object({ sessionId: Uuid.optional(), runId: Uuid.optional(), originRunId: Uuid.optional(), agentId: AgentId.optional(), projectId: ProjectId.optional(), parked: z.boolean().optional(), ...PageInput }), output: page(CallRecord), idempotent: true }),
   getCall: rpc('ambit.rpc.tool-gateway.v1.call.get', { summary: 'One call by its operation id', input: z.object({ operationId: Hex64 }), output: CallRecord, errors: { CALL_UNKNOWN: callUnknown }, idempotent: true }),
