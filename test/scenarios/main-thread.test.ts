@@ -132,7 +132,10 @@ verifies(
       inputSchema: expect.anything(),
       target: { kind: 'mcp', bindingHash: expect.any(String) },
     });
-    expect(skills).toMatchObject([{ name: 'house-rules', digest: expect.any(String), owner: expect.any(String) }]);
+    expect(skills).toMatchObject([
+      { name: 'ambit-settings', digest: expect.any(String), owner: 'builtin' },
+      { name: 'house-rules', digest: expect.any(String), owner: expect.any(String) },
+    ]);
 
     // The tape tells the story in order, each result beside its call.
     const tape = (await http<{ items: TapeEntry[] }>(`GET session/${sent.sessionId}/tape?limit=200`)).items;

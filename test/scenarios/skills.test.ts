@@ -36,7 +36,11 @@ const put = async (agentId: string, files: Readonly<Record<string, string>>): Pr
 const putText = (agentId: string, skillMd: string): Promise<Skill> => put(agentId, { 'SKILL.md': skillMd });
 const read = async (agentId: string, name: string): Promise<string | undefined> =>
   (await bus.call(skillStore.readSkill, { agentId, name })).text;
-const effective = (agentId: string) => bus.call(skillStore.effectiveSkills, { agentId, plugins: null });
+/** The platform's own skills stand beside those of every agent. */
+async function effective(agentId: string) {
+  const { epoch, skills } = await bus.call(skillStore.effectiveSkills, { agentId, plugins: null });
+  return { epoch, skills: skills.filter(({ owner }) => owner !== 'builtin') };
+}
 const refusal = (code: string, reason?: string) => ({
   code,
   ...(reason === undefined ? {} : { data: { reason: expect.stringMatching(reason) } }),

@@ -1,24 +1,35 @@
 import { Bus } from '@ambit/bus';
 import { mcpRunner, type Returns, type ToolDefinition } from '@ambit/contracts';
+import { refusedNames } from '@ambit/capability';
 import type { Catalogue } from '@ambit/mcp';
-import { LOG, type Logger } from '@ambit/service';
+import { LOG, Metrics, type Logger } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
 import { Epochs } from './epochs.js';
 import { ServerRepository } from './server.repository.js';
 import { statusOf, type ServerRow, type Status } from './server.view.js';
+
+/** A list may claim more; so many are shown, and none is had. */
+const REFUSED_KEPT = 400;
 
 /** What is known of servers that run or ran: their tools and how they are, written down and told. */
 @Injectable()
 export class KnownServers {
   /** What is still being written down; a shutdown waits for it. */
   private readonly writing = new Set<Promise<void>>();
+  private readonly refusals: ReturnType<Metrics['counter']>;
 
   constructor(
     @Inject(Bus) private readonly bus: Bus,
     @Inject(ServerRepository) private readonly servers: ServerRepository,
     @Inject(Epochs) private readonly epochs: Epochs,
     @Inject(LOG) private readonly log: Logger,
-  ) {}
+    @Inject(Metrics) metrics: Metrics,
+  ) {
+    this.refusals = metrics.counter({
+      name: 'ambit_names_refused_total',
+      help: 'Names that tools of MCP servers claimed and that belong to the platform',
+    });
+  }
 
   /** Reads the tools of a stdio server from its runner, page by page, and keeps them. */
   async readTools(row: ServerRow, instanceId: string): Promise<void> {
@@ -37,14 +48,12 @@ export class KnownServers {
       tools.push(...page.tools.map((tool) => ({ description: '', ...tool })));
       offset = page.next;
     }
-    if (hash !== undefined) await this.move(this.servers.saveCatalogue(row.id, row.configGeneration, { hash, tools, at: new Date() }));
+    if (hash !== undefined) await this.save(row, { hash, tools });
   }
 
   /** Keeps the tools that a server told of itself. */
   async keep(row: ServerRow, catalogue: Catalogue): Promise<void> {
-    await this.move(
-      this.servers.saveCatalogue(row.id, row.configGeneration, { hash: catalogue.hash, tools: catalogue.tools, at: new Date() }),
-    );
+    await this.save(row, catalogue);
   }
 
   /** A refresh failed, for a reason, or works again. */
@@ -78,6 +87,15 @@ export class KnownServers {
   /** Resolves when nothing is being written down any more. */
   async settled(): Promise<void> {
     await Promise.all(this.writing);
+  }
+
+  /** What a list claims of the platform's names is refused as soon as it is known, whoever may use the server. */
+  private async save(row: ServerRow, { hash, tools }: Pick<Catalogue, 'hash' | 'tools'>): Promise<void> {
+    const refused = tools.flatMap(({ name }) => refusedNames(row.slug, name)).slice(0, REFUSED_KEPT);
+    const saved = await this.servers.saveCatalogue(row.id, row.configGeneration, { hash, tools, refused, at: new Date() });
+    if (saved === undefined) return;
+    this.refusals.inc(saved.newlyRefused);
+    await this.epochs.publish(saved.moved);
   }
 
   private async move(change: ReturnType<ServerRepository['status']>): Promise<void> {

@@ -1,11 +1,15 @@
 import { eventMessage, mcpBroker, type ServerSpec, type ToolDefinition } from '@ambit/contracts';
-import { addToOutbox, appendAudit, DB, type AuditEntry, type BrokerDb, type Prisma } from '@ambit/db';
+import { addToOutbox, appendAudit, appendAudits, DB, type AuditEntry, type BrokerDb, type Prisma } from '@ambit/db';
+import type { RefusedName } from '@ambit/capability';
 import { Inject, Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
+import { auditOf } from './audit.js';
 import type { PutDecision, ServerBefore } from './domain/put-server.js';
-import { changeOf, specOf, type ServerRow, type Status } from './server.view.js';
+import { changeOf, refusedNamesOf, specOf, type ServerRow, type Status } from './server.view.js';
 
 const OWNER = 'mcp-broker';
+/** A server's own list is nobody's request. */
+const NOBODY = { actor: undefined, principal: undefined, via: { kind: 'system', id: OWNER }, traceId: '' } as const;
 type Transaction = Prisma.TransactionClient;
 export type Audit = Omit<AuditEntry, 'at'>;
 
@@ -166,22 +170,34 @@ export class ServerRepository {
   saveCatalogue(
     id: string,
     generation: number,
-    catalogue: { readonly hash: string; readonly tools: readonly ToolDefinition[]; readonly at: Date },
-  ): Promise<Moved | undefined> {
-    const { hash, tools, at } = catalogue;
+    catalogue: {
+      readonly hash: string;
+      readonly tools: readonly ToolDefinition[];
+      readonly refused: readonly RefusedName[];
+      readonly at: Date;
+    },
+  ): Promise<{ readonly moved: Moved; readonly newlyRefused: number } | undefined> {
+    const { hash, tools, refused, at } = catalogue;
     return this.db.$transaction(async (transaction) => {
       const row = await transaction.brokerServer.findUnique({ where: { id } });
       if (row === null || row.configGeneration !== generation || (row.catalogHash === hash && row.catalogOf === generation))
         return undefined;
       const data = { catalogHash: hash, tools: JSON.stringify(tools), readAt: at };
       await transaction.brokerCatalogue.upsert({ where: { serverId: id }, create: { serverId: id, ...data }, update: data });
-      return tell(transaction, {
-        rows: [
-          await transaction.brokerServer.update({ where: { id }, data: { catalogHash: hash, catalogOf: generation, tools: tools.length } }),
-        ],
-        at,
-        owner: row.owner,
-      });
+      const known = new Set(row.catalogOf === generation ? refusedNamesOf(row).map(({ tool, name }) => `${tool}\n${name}`) : []);
+      const fresh = refused.filter(({ tool, name }) => !known.has(`${tool}\n${name}`));
+      const listed = { catalogHash: hash, catalogOf: generation, tools: tools.length, refusedNames: JSON.stringify(refused) };
+      const changed = await transaction.brokerServer.update({ where: { id }, data: listed });
+      const moved = await tell(transaction, { rows: [changed], at, owner: row.owner });
+      await appendAudits(
+        transaction,
+        OWNER,
+        fresh.map(({ tool, reason }) => ({
+          ...auditOf(NOBODY, { action: 'name.refused', target: `server:${id}/${tool}`, projectId: row.projectId, reason }),
+          at: at.toISOString(),
+        })),
+      );
+      return { moved, newlyRefused: fresh.length };
     });
   }
 

@@ -1,4 +1,4 @@
-import { ServerSpec, ServerState, type Server, type ServerHead, type mcpBroker } from '@ambit/contracts';
+import { Server, ServerSpec, ServerState, type ServerHead, type mcpBroker } from '@ambit/contracts';
 import type { Prisma } from '@ambit/db';
 import type { z } from 'zod';
 
@@ -8,6 +8,10 @@ export type Status = Pick<ServerRow, 'state' | 'reason' | 'runsAs' | 'protocol'>
 
 /** The stored configuration; throws when it is not one, which only a hand in the database can bring about. */
 export const specOf = (row: Pick<ServerRow, 'spec'>): ServerSpec => ServerSpec.parse(JSON.parse(row.spec));
+
+/** What its last good list claimed of the platform's names. */
+export const refusedNamesOf = (row: Pick<ServerRow, 'refusedNames'>): Server['refusedNames'] =>
+  Server.shape.refusedNames.parse(JSON.parse(row.refusedNames));
 
 function stateOf(row: ServerRow, isConnecting: boolean): z.output<typeof ServerState> {
   if (!row.enabled) return 'disabled';
@@ -30,6 +34,7 @@ export function serverOf(row: ServerRow, isConnecting: boolean): Server {
     reason: row.reason,
     catalogHash: catalogHashOf(row),
     tools: catalogHashOf(row) === null ? 0 : row.tools,
+    refusedNames: catalogHashOf(row) === null ? [] : refusedNamesOf(row),
     stale: isStale(row),
     runsAs: row.runsAs,
     protocol: row.protocol,

@@ -29,6 +29,9 @@ export class AgentHandlers {
   @Answers(sessionService.deleteAgent) delete(input: Parsed<typeof sessionService.deleteAgent>, call: Call) {
     return this.agents.delete(input.id, call);
   }
+  @Answers(sessionService.adjustAgent) adjust(input: Parsed<typeof sessionService.adjustAgent>, call: Call) {
+    return this.agents.adjust(input, call);
+  }
   @Answers(sessionService.matchAgent) match(input: Parsed<typeof sessionService.matchAgent>) {
     return this.messages.match(input);
   }

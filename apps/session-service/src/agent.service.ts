@@ -1,16 +1,25 @@
 import type { Call } from '@ambit/bus';
 import { digestOf, findTies } from '@ambit/capability';
-import { fault, sessionService, type Agent, type AgentSpec, type Output, type Parsed } from '@ambit/contracts';
+import { fault, sessionService, type Agent, type AgentSpec, type Output, type Parsed, type Via } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { agents, projects } from './agent.repository.js';
 import { doerOf } from './doer.js';
+import { adjusted } from './domain/adjust-agent.js';
 import { nextAgent, takenAlias } from './domain/agent.js';
 import { agentChanged } from './domain/facts.js';
+import { interactions } from './interaction.repository.js';
 import { Narrowing } from './narrowing.service.js';
 import { runs } from './run.repository.js';
-import { Transactions, type Unit } from './transactions.repository.js';
+import { Transactions, type Doer, type Unit } from './transactions.repository.js';
 
 type Put = Parsed<typeof sessionService.putAgent>;
+
+const CHANGED = 'the agent’s policy changed';
+interface Stored {
+  readonly agent: Agent;
+  /** Live runs whose authority moved. */
+  readonly moved: readonly string[];
+}
 
 @Injectable()
 export class AgentService {
@@ -30,27 +39,30 @@ export class AgentService {
       if (ifVersion !== undefined && ifVersion !== (current?.version ?? 0))
         throw fault(sessionService.putAgent, 'VERSION_CONFLICT', { version: current?.version ?? 0 });
       await this.#refuseTies(unit, spec);
-      const change = nextAgent(current, spec, unit.now);
-      if (!change.isChanged) return { agent: change.agent, moved: [] };
-      await projects.ensure(unit.sql, spec.projectId, unit.now);
-      await agents.store(unit.sql, change.agent);
-      const live = change.movesAuthority ? (await runs.openIds(unit.sql, { agentId: spec.id })).sort() : [];
-      for (const runId of live) await this.narrowing.move(unit, runId, 'the agent’s policy changed');
-      unit.tell(agentChanged(change.agent, false, unit.now));
-      const action = change.isNew ? 'agent.create' : 'agent.update';
-      unit.audit(
-        {
-          action,
-          target: `agent:${spec.id}`,
-          projectId: spec.projectId,
-          beforeDigest: current === undefined ? null : digestOf(current),
-          afterDigest: digestOf(change.agent),
-        },
-        doerOf(call),
-      );
-      return { agent: change.agent, moved: live };
+      return this.#store(unit, { current, spec }, { doer: doerOf(call) });
     });
-    this.narrowing.hint(moved, { abort: false, reason: 'the agent’s policy changed' });
+    this.narrowing.hint(moved, { abort: false, reason: CHANGED });
+    return agent;
+  }
+
+  /** A change of its own settings that an agent asked for: the approval of that very call is its ground, and nothing widens. */
+  async adjust({ operationId, change }: Parsed<typeof sessionService.adjustAgent>, call: Call): Promise<Agent> {
+    const { agent, moved } = await this.transactions.runFlushed(async (unit) => {
+      const [approval] = await interactions.byOperations(unit.sql, [operationId]);
+      if (approval === undefined || approval.status !== 'allowed' || approval.decidedBy === null || approval.settledAt !== null)
+        throw fault(sessionService.adjustAgent, 'NO_INTERACTION');
+      await agents.lockAll(unit.sql);
+      await agents.lock(unit.sql, approval.agentId);
+      const current = await agents.find(unit.sql, approval.agentId);
+      // An agent that sessions use is never deleted, so the one that asked is there.
+      if (current === undefined) throw fault(sessionService.adjustAgent, 'NO_INTERACTION');
+      const wanted = adjusted(current, change);
+      if ('widens' in wanted) throw fault(sessionService.adjustAgent, 'ADJUSTMENT_WIDENS', { reason: wanted.widens });
+      const via: Via = { kind: 'system', id: `interaction:${approval.id}` };
+      const doer = { actor: approval.decidedBy, principal: approval.principal, via, traceId: call.traceId };
+      return this.#store(unit, { current, spec: wanted.spec }, { doer, reason: `asked for in call ${operationId}` });
+    });
+    this.narrowing.hint(moved, { abort: false, reason: CHANGED });
     return agent;
   }
 
@@ -100,6 +112,32 @@ export class AgentService {
 
   async listProjects({ cursor, limit }: Parsed<typeof sessionService.listProjects>): Promise<Output<typeof sessionService.listProjects>> {
     return withCursor(await projects.list(this.transactions.read, cursor, limit), limit);
+  }
+
+  async #store(
+    unit: Unit,
+    { current, spec }: { readonly current: Agent | undefined; readonly spec: AgentSpec },
+    by: { readonly doer: Doer; readonly reason?: string },
+  ): Promise<Stored> {
+    const change = nextAgent(current, spec, unit.now);
+    if (!change.isChanged) return { agent: change.agent, moved: [] };
+    await projects.ensure(unit.sql, spec.projectId, unit.now);
+    await agents.store(unit.sql, change.agent);
+    const moved = change.movesAuthority ? (await runs.openIds(unit.sql, { agentId: spec.id })).sort() : [];
+    for (const runId of moved) await this.narrowing.move(unit, runId, CHANGED);
+    unit.tell(agentChanged(change.agent, false, unit.now));
+    unit.audit(
+      {
+        action: change.isNew ? 'agent.create' : 'agent.update',
+        target: `agent:${spec.id}`,
+        projectId: spec.projectId,
+        beforeDigest: current === undefined ? null : digestOf(current),
+        afterDigest: digestOf(change.agent),
+        ...(by.reason === undefined ? {} : { reason: by.reason }),
+      },
+      by.doer,
+    );
+    return { agent: change.agent, moved };
   }
 
   async #refuseTies(unit: Unit, spec: AgentSpec): Promise<void> {

@@ -2,8 +2,10 @@ import type { Call } from '@ambit/bus';
 import { fault, sessionService, type Output, type Parsed } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { agents, withFreshAgent } from './agent.repository.js';
+import { refreshEntry } from './domain/tape.js';
 import { runs } from './run.repository.js';
 import { Snapshots } from './snapshot.service.js';
+import { tape } from './tape.repository.js';
 import { Transactions } from './transactions.repository.js';
 import { WhoseReader } from './whose.service.js';
 import { guarded } from './worker-guard.js';
@@ -41,6 +43,9 @@ export class RefreshService {
       const [first = fingerprint, ...later] = run.fingerprints.filter((known, index) => index === 0 || known !== fingerprint);
       const fingerprints = first === fingerprint ? [first, ...later] : [first, ...later.slice(-(FINGERPRINTS_MAX - 2)), fingerprint];
       await runs.move(unit, { ...run, fingerprints }, { fingerprint, reason: 'refreshed' });
+      const { id: runId, originRunId, sessionId } = run;
+      if (fingerprint !== run.fingerprint)
+        await tape.append(unit, sessionId, [refreshEntry({ runId, originRunId }, run.fingerprint, fingerprint)]);
     });
     return { fingerprint };
   }

@@ -2,12 +2,14 @@ import { resumeRunId } from '@ambit/capability';
 import { Injectable } from '@nestjs/common';
 import { agents, withFreshAgent } from './agent.repository.js';
 import { hasEnded } from './domain/run-state.js';
+import { handoffEntry } from './domain/tape.js';
 import { Endings } from './ending.service.js';
 import { interactions } from './interaction.repository.js';
 import { Launcher } from './launch.service.js';
 import { runs } from './run.repository.js';
 import { sessions } from './session.repository.js';
 import { Snapshots } from './snapshot.service.js';
+import { tape } from './tape.repository.js';
 import { Transactions } from './transactions.repository.js';
 import { WhoseReader } from './whose.service.js';
 
@@ -59,7 +61,9 @@ export class Resumes {
         replyTo,
         resumes: { run, id: resumeRunId(run.id) },
       });
-      return resumed?.id ?? null;
+      if (resumed === undefined) return null;
+      await tape.append(unit, run.sessionId, [handoffEntry(run, resumed, 'every decision that the run waited for was taken')]);
+      return resumed.id;
     });
   }
 

@@ -96,6 +96,17 @@ export const sessions = {
     return (await db.session.findMany({ where: { parentSessionId: id }, select: { id: true } })).map((row) => row.id);
   },
 
+  /** The sessions of the subagents below this one, the newest thousand, at most five levels down. */
+  async descendants(db: Reader, id: string): Promise<string[]> {
+    const rows = await db.$queryRaw<{ id: string }[]>`
+      WITH RECURSIVE below AS (
+        SELECT "id", 1 AS "depth", "created_at" FROM "session_service"."session" WHERE "parent_session_id" = ${id}::uuid
+        UNION ALL
+        SELECT s."id", b."depth" + 1, s."created_at" FROM "session_service"."session" s JOIN below b ON s."parent_session_id" = b."id" WHERE b."depth" < 5
+      ) SELECT "id"::text AS "id" FROM below ORDER BY "created_at" DESC LIMIT 1000`;
+    return rows.map((row) => row.id);
+  },
+
   /** Everything of the session, itself last; gives the fingerprints it was mapped to. */
   async removeWhole(db: Reader, id: string): Promise<string[]> {
     const mapped = await db.mapping.findMany({ where: { sessionId: id }, select: { fingerprint: true } });

@@ -47,12 +47,13 @@ export interface OfStep {
 
 /** One entry with its searchable text. */
 export interface Passage {
+  readonly sessionId: string;
   readonly id: number;
   readonly kind: Kind;
   readonly text: string;
   readonly at: string;
 }
-const passageOf = (row: { id: number; kind: string; text: string; at: Date }): Passage => ({
+const passageOf = (row: { sessionId: string; id: number; kind: string; text: string; at: Date }): Passage => ({
   ...row,
   kind: Kind.parse(row.kind),
   at: row.at.toISOString(),
@@ -100,7 +101,7 @@ export const tape = {
   async search(
     db: Reader,
     query: {
-      sessionId: string;
+      sessionIds: readonly string[];
       text: string;
       kinds: readonly Kind[] | undefined;
       start: string | undefined;
@@ -109,14 +110,14 @@ export const tape = {
     },
   ): Promise<Passage[]> {
     const kinds = query.kinds === undefined || query.kinds.length === 0 ? null : [...query.kinds];
-    const rows = await db.$queryRaw<{ id: number; kind: string; text: string; at: Date }[]>`
-      SELECT e."id", e."kind", ts_headline('simple', left(e."text", 20000), q, 'StartSel=, StopSel=, MaxFragments=2, MaxWords=40, MinWords=10') AS "text", e."at"
+    const rows = await db.$queryRaw<{ sessionId: string; id: number; kind: string; text: string; at: Date }[]>`
+      SELECT e."session_id"::text AS "sessionId", e."id", e."kind", ts_headline('simple', left(e."text", 20000), q, 'StartSel=, StopSel=, MaxFragments=2, MaxWords=40, MinWords=10') AS "text", e."at"
       FROM "session_service"."tape_entry" e, websearch_to_tsquery('simple', ${query.text}) q
-      WHERE e."session_id" = ${query.sessionId}::uuid AND e."search" @@ q
+      WHERE e."session_id" = ANY(${[...query.sessionIds]}::uuid[]) AND e."search" @@ q
         AND (${kinds}::text[] IS NULL OR e."kind" = ANY(${kinds}::text[]))
         AND (${query.start ?? null}::timestamptz IS NULL OR e."at" >= ${query.start ?? null}::timestamptz)
         AND (${query.end ?? null}::timestamptz IS NULL OR e."at" <= ${query.end ?? null}::timestamptz)
-      ORDER BY ts_rank(e."search", q) DESC, e."id" DESC LIMIT ${query.limit}`;
+      ORDER BY ts_rank(e."search", q) DESC, e."at" DESC, e."id" DESC LIMIT ${query.limit}`;
     return rows.map(passageOf);
   },
 
@@ -124,7 +125,7 @@ export const tape = {
     const rows = await db.tapeEntry.findMany({
       where: { sessionId, id: { in: [...ids] } },
       orderBy: { id: 'asc' },
-      select: { id: true, kind: true, text: true, at: true },
+      select: { sessionId: true, id: true, kind: true, text: true, at: true },
     });
     return rows.map(passageOf);
   },

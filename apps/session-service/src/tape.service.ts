@@ -43,18 +43,25 @@ export class TapeService {
 
   async search({
     sessionId,
+    scope,
     query,
     limit,
     kinds,
     start,
     end,
   }: Parsed<typeof sessionService.searchTape>): Promise<Output<typeof sessionService.searchTape>> {
-    const found = await tape.search(this.transactions.read, { sessionId, text: query.replaceAll('\u0000', ' '), kinds, start, end, limit });
-    return { entries: found.map(({ id, kind, text, at }) => ({ id, kind, excerpt: excerptOf(text, EXCERPT_BYTES), at })) };
+    const sessionIds = [
+      ...(scope === 'linked_subagents' ? [] : [sessionId]),
+      ...(scope === 'current' ? [] : await sessions.descendants(this.transactions.read, sessionId)),
+    ];
+    const text = query.replaceAll('\u0000', ' ');
+    const found = await tape.search(this.transactions.read, { sessionIds, text, kinds, start, end, limit });
+    return { entries: found.map(({ text: passage, ...entry }) => ({ ...entry, excerpt: excerptOf(passage, EXCERPT_BYTES) })) };
   }
 
   async context({
     sessionId,
+    sourceSessionId = sessionId,
     entryIds,
     before,
     after,
@@ -62,8 +69,11 @@ export class TapeService {
     entryBytes,
     totalBytes,
   }: Parsed<typeof sessionService.tapeContext>): Promise<Output<typeof sessionService.tapeContext>> {
+    // What is no subagent's session of this one is answered like one that does not exist.
+    if (sourceSessionId !== sessionId && !(await sessions.descendants(this.transactions.read, sessionId)).includes(sourceSessionId))
+      throw fault(sessionService.tapeContext, 'SESSION_UNKNOWN');
     const wanted = new Set(entryIds.flatMap((id) => Array.from({ length: before + after + 1 }, (_unused, offset) => id - before + offset)));
-    const found = (await tape.around(this.transactions.read, sessionId, [...wanted])).slice(0, limit);
+    const found = (await tape.around(this.transactions.read, sourceSessionId, [...wanted])).slice(0, limit);
     let left = totalBytes;
     const entries = found.flatMap(({ id, kind, text, at }) => {
       const cut = excerptOf(text, Math.min(entryBytes, left));

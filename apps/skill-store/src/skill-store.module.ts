@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { SkillBlobs } from './blobs.js';
+import { BuiltinSkills } from './builtin-skills.service.js';
 import { ContentService } from './content.service.js';
 import { ContributionService } from './contribution.service.js';
 import { IntakeService } from './intake.service.js';
@@ -10,6 +11,6 @@ import { SkillService } from './skill.service.js';
 
 @Module({
   controllers: [SkillHandlers],
-  providers: [SkillBlobs, SkillRepository, IntakeService, SkillService, ContentService, ContributionService, MirrorService],
+  providers: [SkillBlobs, SkillRepository, IntakeService, SkillService, ContentService, ContributionService, MirrorService, BuiltinSkills],
 })
 export class SkillStoreModule {}

@@ -109,7 +109,10 @@ export class SkillService {
     // The epoch is read first: a change meanwhile makes the answer newer than it says, never older.
     const epoch = await this.repository.epoch(agentId);
     const own = await this.repository.list({ agentId }, { limit: 1_000 });
-    const contributed = await this.repository.contributions(null, plugins === null ? null : plugins.map((id) => `plugin:${id}`));
+    const contributed = await this.repository.contributions(
+      null,
+      plugins === null ? null : ['builtin', ...plugins.map((id) => `plugin:${id}`)],
+    );
     const skills = effectiveSkills(
       agentId,
       own.map(({ entry, version }) => ({ facts: version.facts, digest: entry.digest, enabled: entry.enabled })),

@@ -38,7 +38,9 @@ afterAll(async () => {
 });
 
 const names = async (agentId: string) =>
-  (await nats.bus.call(skillStore.effectiveSkills, { agentId, plugins: [] })).skills.map(({ name }) => name);
+  (await nats.bus.call(skillStore.effectiveSkills, { agentId, plugins: [] })).skills
+    .filter(({ owner }) => owner !== 'builtin')
+    .map(({ name }) => name);
 
 /** Makes a folder aside and moves it in whole. */
 async function drop(folder: string, files: Readonly<Record<string, string>>): Promise<void> {

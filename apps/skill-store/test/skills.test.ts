@@ -22,7 +22,11 @@ afterAll(async () => {
   await nats?.stop();
 });
 
-const effective = (agentId: string, plugins: string[] | null = null) => nats.bus.call(skillStore.effectiveSkills, { agentId, plugins });
+/** The platform's own skills stand beside those of every agent. */
+async function effective(agentId: string, plugins: string[] | null = null) {
+  const { epoch, skills } = await nats.bus.call(skillStore.effectiveSkills, { agentId, plugins });
+  return { epoch, skills: skills.filter(({ owner }) => owner !== 'builtin') };
+}
 
 it('an agent has what it was given, and another agent none of it', async () => {
   const files = await upload(nats.bus, { 'SKILL.md': skillText('greet'), 'references/more.md': 'More.' });

@@ -1,4 +1,4 @@
-import { Bus } from '@ambit/bus';
+import { LOG, type Logger } from '@ambit/service';
 import { Module } from '@nestjs/common';
 import { ArtifactHandlers } from './artifact.handlers.js';
 import { ArtifactRepository } from './artifact.repository.js';
@@ -9,12 +9,8 @@ import { AuthorityCache } from './authority.cache.js';
 import { BatchHandlers } from './batch.handlers.js';
 import { BatchRunner } from './batch.runner.js';
 import { BatchService } from './batch.service.js';
-import { artifactBuiltin } from './builtins/artifact.builtin.js';
+import { BuiltinGroups } from './builtins/builtin.groups.js';
 import { BuiltinRegistry } from './builtins/builtin.registry.js';
-import { planBuiltin } from './builtins/plan.builtin.js';
-import { question } from './builtins/question.builtin.js';
-import { skillBuiltins } from './builtins/skill.builtins.js';
-import { tapeBuiltins } from './builtins/tape.builtins.js';
 import { CallArguments } from './call-arguments.repository.js';
 import { CallGates } from './call.gates.js';
 import { CallHandlers } from './call.handlers.js';
@@ -49,12 +45,11 @@ import { ToolService } from './tool.service.js';
 import { ToolsetRepository } from './toolset.repository.js';
 import { Toolsets } from './toolsets.js';
 
-/** Every built-in tool. One that is registered otherwise than the reserved table says ends the start. */
+/** One that is registered otherwise than the reserved table says ends the start. */
 const builtins = {
   provide: BuiltinRegistry,
-  inject: [Bus, PlanRepository, ArtifactStore],
-  useFactory: (bus: Bus, plans: PlanRepository, artifacts: ArtifactStore) =>
-    new BuiltinRegistry([question, ...skillBuiltins(bus), ...tapeBuiltins(bus), planBuiltin(plans), artifactBuiltin(artifacts)]),
+  inject: [BuiltinGroups, LOG],
+  useFactory: (groups: BuiltinGroups, log: Logger) => new BuiltinRegistry(groups.all(), log),
 };
 
 @Module({
@@ -69,6 +64,7 @@ const builtins = {
     BatchRunner,
     BatchService,
     BuiltinDispatcher,
+    BuiltinGroups,
     CallArguments,
     CallGates,
     CallRepository,

@@ -37,7 +37,13 @@ export class ToolService implements OnApplicationBootstrap {
     const tools = this.builtins.registrations().filter(({ exposure }) => SHOWN[purpose].includes(exposure));
     const brought = agentId === undefined || purpose === 'diagnostic' ? { epoch: 1, toolsets: [] } : await this.toolsets.list(agentId);
     // The sum moves when either does.
-    return { epoch: this.#epoch + brought.epoch, reservedTableVersion: RESERVED_TABLE_VERSION, tools, toolsets: brought.toolsets };
+    return {
+      epoch: this.#epoch + brought.epoch,
+      reservedTableVersion: RESERVED_TABLE_VERSION,
+      tools,
+      toolsets: brought.toolsets,
+      unavailable: [...this.builtins.unavailable],
+    };
   }
 
   /** Runs a diagnostic tool for an administrator; every other name is one that does not exist. */

@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { fault, sessionService, skillStore, toolGateway, worker, type Input } from '@ambit/contracts';
 import { collect } from '@ambit/testing';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
+import { silentLog } from '@ambit/bus';
+import type { Builtin } from '../src/builtins/builtin.js';
 import { BuiltinRegistry } from '../src/builtins/builtin.registry.js';
 import { question } from '../src/builtins/question.builtin.js';
 import { builtinTool, intend, mcpTool, World } from './world.js';
@@ -31,6 +33,8 @@ it('lists its tools by purpose, and hides what no model may call', async () => {
   expect((await list('ingress')).tools.map(({ name }) => name).sort()).toEqual([
     'artifact_read',
     'question',
+    'settings_read',
+    'settings_write',
     'skill_list',
     'skill_view',
     'tape_context',
@@ -39,6 +43,8 @@ it('lists its tools by purpose, and hides what no model may call', async () => {
   ]);
   expect((await list('configurable')).tools.map(({ name }) => name).sort()).toEqual([
     'question',
+    'settings_read',
+    'settings_write',
     'skill_list',
     'skill_view',
     'update_plan',
@@ -48,13 +54,10 @@ it('lists its tools by purpose, and hides what no model may call', async () => {
 
 it('does not start with a built-in of another exposure than the table’s, or of a name that is not in it', () => {
   const { registration } = question;
-  expect(() => new BuiltinRegistry([{ kind: 'intercepted', registration: { ...registration, exposure: 'system-model' } }])).toThrow(
-    /EXPOSURE_MISMATCH/,
-  );
-  expect(() => new BuiltinRegistry([{ kind: 'intercepted', registration: { ...registration, name: 'ask_me' } }])).toThrow(
-    /EXPOSURE_UNLISTED/,
-  );
-  expect(() => new BuiltinRegistry([question, question])).toThrow(/twice/);
+  const registry = (...builtins: Builtin[]) => new BuiltinRegistry([{ name: 'one', load: () => builtins }], silentLog);
+  expect(() => registry({ kind: 'intercepted', registration: { ...registration, exposure: 'system-model' } })).toThrow(/EXPOSURE_MISMATCH/);
+  expect(() => registry({ kind: 'intercepted', registration: { ...registration, name: 'ask_me' } })).toThrow(/EXPOSURE_UNLISTED/);
+  expect(() => registry(question, question)).toThrow(/twice/);
 });
 
 it('lists and reads the session’s skills by the digest that was pinned, and no other', async () => {
@@ -85,7 +88,7 @@ it('lists and reads the session’s skills by the digest that was pinned, and no
 
 it('runs tape tools for models, and diagnostic ones for administrators alone', async () => {
   world.responder.answer(sessionService.searchTape, ({ query }) => ({
-    entries: [{ id: 4, kind: 'message' as const, excerpt: `found ${query}`, at: new Date().toISOString() }],
+    entries: [{ sessionId: randomUUID(), id: 4, kind: 'message' as const, excerpt: `found ${query}`, at: new Date().toISOString() }],
   }));
   world.responder.answer(sessionService.tapeContext, ({ entryIds }) => ({
     entries: entryIds.map((id) => ({ id, kind: 'message' as const, text: 'all of it', truncated: false, at: new Date().toISOString() })),

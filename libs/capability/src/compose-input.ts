@@ -6,7 +6,14 @@ import type { Access, ModelFacts, SkillOrigin, SnapshotRecord, Switches } from '
 import type { SessionKind } from './subagents.js';
 
 /** What one owner answered, or that it could not: a source that failed takes nothing from the others. */
-export type Source<T> = { readonly state: 'ok'; readonly items: readonly T[] } | { readonly state: 'failed'; readonly detail: string };
+export type Source<T> =
+  | {
+      readonly state: 'ok';
+      readonly items: readonly T[];
+      /** Parts of the source that are missing, while the rest is whole. */
+      readonly missing?: readonly { readonly name: string; readonly detail: string }[];
+    }
+  | { readonly state: 'failed'; readonly detail: string };
 
 /** A tool of the platform itself, as its registration declares it. */
 export interface BuiltinRegistration extends Filterable {

@@ -6,7 +6,7 @@ import type { ToolCandidate } from './compose-tools.js';
 import type { Ledger } from './ledger.js';
 import { allows, type CataloguePolicy } from './policy.js';
 import type { SnapshotRecord, Switches } from './snapshot.js';
-import { qualifiedToolName } from './tool-name.js';
+import { qualifiedToolName, refusedNames } from './tool-name.js';
 
 interface Context {
   readonly policy: CataloguePolicy;
@@ -115,6 +115,8 @@ function toolCandidate(server: ServerCatalogue, tool: ServerTool, ledger: Ledger
   }
   const filters = ledger.filter(candidate, tool);
   if (filters === null) return null;
+  for (const { name, reason } of refusedNames(server.slug, definition.name))
+    ledger.out({ kind: 'tool', name, owner: server.owner, slot: slotOf(server, 'names', name) }, 'NAME_RESERVED', reason);
   return {
     candidate,
     filters,

@@ -19,7 +19,7 @@ const candidateOf = (skill: EffectiveSkill) => ({
   owner: skill.owner,
   slot: `${skill.owner}/skills/${skill.serverId ?? ''}${skill.name}`,
 });
-const RANK = { owned: 0, plugin: 1, mcp: 2 } as const;
+const RANK = { owned: 0, plugin: 1, builtin: 2, mcp: 3 } as const;
 
 /** Which skills are effective: enabled, allowed by the policy and selected by the session. An owned skill wins over a plugin's of the same name. */
 export function composeSkills(skills: readonly EffectiveSkill[], context: Context): SnapshotSkill[] {

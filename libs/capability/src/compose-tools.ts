@@ -68,7 +68,9 @@ function builtinRefusal(registration: BuiltinRegistration, { input, policy, skil
   if (registration.needsSkills === true && !input.switches.skills) return { code: 'SWITCHED_OFF', detail: 'skills are switched off' };
   const active =
     requiresSkill === undefined ||
-    (input.session.activeSkills.includes(requiresSkill) && skills.some((skill) => skill.name === requiresSkill));
+    // The platform's own skill: one of the same name that somebody else wrote says something else.
+    (input.session.activeSkills.includes(requiresSkill) &&
+      skills.some((skill) => skill.name === requiresSkill && skill.owner === 'builtin'));
   if (!active) return { code: 'SKILL_NOT_ACTIVE', detail: `needs the skill ${requiresSkill} to be active` };
   if (name === SUBAGENT_TOOL && subagents.reason !== null) return { code: 'SUBAGENT_UNAVAILABLE', detail: subagents.reason };
   return null;

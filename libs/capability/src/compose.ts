@@ -47,9 +47,13 @@ export function compose(input: CompositionInput): Composition {
 }
 
 function itemsOf<T>(name: string, source: Source<T>, ledger: Ledger): readonly T[] {
-  if (source.state === 'ok') return source.items;
-  ledger.out({ kind: 'source', name, owner: 'builtin', slot: name }, 'SOURCE_FAILED', source.detail);
-  return [];
+  const failed =
+    source.state === 'ok'
+      ? (source.missing ?? []).map((part) => ({ ...part, name: `${name}/${part.name}` }))
+      : [{ name, detail: source.detail }];
+  for (const part of failed)
+    ledger.out({ kind: 'source', name: part.name, owner: 'builtin', slot: part.name }, 'SOURCE_FAILED', part.detail);
+  return source.state === 'ok' ? source.items : [];
 }
 
 function policyOf(input: CompositionInput, ledger: Ledger): CataloguePolicy {

@@ -67,7 +67,7 @@ export {
   Switches,
   toolOf,
 } from './snapshot.js';
-export { foldName, looksQualified, qualifiedToolName, reservedNameOf, TOOL_NAME_MAX } from './tool-name.js';
+export { foldName, looksQualified, qualifiedToolName, refusedNames, reservedNameOf, TOOL_NAME_MAX, type RefusedName } from './tool-name.js';
 export { commandCaught, commandCovered, readCommand, type CommandPart, type CommandText } from './command.js';
 export { commandRisk, greaterRisk, type Risk } from './command-risk.js';
 export { CLOSED_NAMES, isClosedName, isUnder, pathScope, targetScope, type PathScope } from './path-scope.js';

@@ -25,7 +25,7 @@ export const SnapshotTool = z.object({
 });
 export type SnapshotTool = z.output<typeof SnapshotTool>;
 
-export const SkillOrigin = z.enum(['owned', 'plugin', 'mcp']);
+export const SkillOrigin = z.enum(['owned', 'plugin', 'builtin', 'mcp']);
 export type SkillOrigin = z.infer<typeof SkillOrigin>;
 
 export const SnapshotSkill = z.object({

@@ -24,6 +24,8 @@ export function qualifiedToolName(serverSlug: string, tool: string): string {
 
 /** What two names that a reader could take for each other have in common: NFKC, full case folding, no invisible characters, no blanks around. */
 export function foldName(name: string): string {
+  // What is folded already stays: most names are.
+  if (/^[a-z0-9_-]*$/.test(name)) return name;
   const folded = name.normalize('NFKC').toUpperCase().toLowerCase().normalize('NFKC');
   return folded.replace(/\p{Default_Ignorable_Code_Point}/gu, '').trim();
 }
@@ -34,6 +36,29 @@ export function reservedNameOf(name: string): string | null {
   if (RESERVED_NAMES.has(folded)) return folded;
   const prefix = RESERVED_PREFIXES.find((candidate) => folded.startsWith(candidate));
   return prefix === undefined ? null : `${prefix}*`;
+}
+
+/** A name that a server's tool would have elsewhere and that belongs to the platform. */
+export interface RefusedName {
+  readonly tool: string;
+  readonly name: string;
+  /** The built-in name, or family of names, that it is or could be taken for. */
+  readonly reserved: string;
+  readonly shownAs: string;
+  readonly reason: string;
+}
+
+/**
+ * The names that a server's tool claims, by itself or joined to its server's, and may not have: it is shown under its qualified name and under no
+ * other, whether or not the built-in of that name is there.
+ */
+export function refusedNames(serverSlug: string, tool: string): RefusedName[] {
+  return [tool, `${serverSlug}_${tool}`].flatMap((name) => {
+    const reserved = reservedNameOf(name);
+    if (reserved === null) return [];
+    const shownAs = qualifiedToolName(serverSlug, tool);
+    return [{ tool, name, reserved, shownAs, reason: `${reserved} is a built-in name; the tool is shown as ${shownAs}` }];
+  });
 }
 
 /** Tells whether a name looks like a server's tool, which nothing but a server's tool may be called. */

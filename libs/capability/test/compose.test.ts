@@ -77,7 +77,10 @@ describe('composition', () => {
           const { record, reasons } = compose(input);
           const candidates =
             servers.reduce((sum, one) => sum + one.names.length, 0) + toolsets.reduce((sum, one) => sum + one.names.length, 0) + 4;
-          expect(reasons.filter((reason) => reason.kind === 'tool')).toHaveLength(candidates);
+          const tools = reasons.filter((reason) => reason.kind === 'tool');
+          // Beside it, a short name that a server's tool may not have says so.
+          expect(tools.filter((reason) => !reason.slot.includes('/names/'))).toHaveLength(candidates);
+          for (const reason of tools.filter(({ slot }) => slot.includes('/names/'))) expect(reason.code).toBe('NAME_RESERVED');
           expect(reasons.filter((reason) => reason.kind === 'skill')).toHaveLength(skills.length);
           expect(reasons.filter((reason) => reason.kind === 'server')).toHaveLength(servers.length);
           expect(
@@ -253,7 +256,7 @@ describe('composition', () => {
       codeOf(
         world({
           builtins: ok(settings),
-          skills: ok(skill('settings', part)),
+          skills: ok(skill('settings', { origin: 'builtin', owner: 'builtin', ...part })),
           session: { kind: 'regular', selectedSkills: null, activeSkills },
         }),
         'settings_write',
@@ -261,6 +264,7 @@ describe('composition', () => {
     expect(at(['settings'])).toEqual(['INCLUDED']);
     expect(at([])).toEqual(['SKILL_NOT_ACTIVE']);
     expect(at(['settings'], { enabled: false })).toEqual(['SKILL_NOT_ACTIVE']);
+    expect(at(['settings'], { origin: 'owned', owner: 'user' })).toEqual(['SKILL_NOT_ACTIVE']);
   });
 
   it('takes the selected and allowed skills, an owned one before a plugin’s, and says what has no effect', () => {

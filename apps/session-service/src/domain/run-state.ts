@@ -5,9 +5,8 @@ import type { z } from 'zod';
 export type FaultIn = z.output<typeof FaultBodySchema>;
 
 /** A run as its owner keeps it: the public noun and what only the lifecycle needs. */
-export interface RunRecord extends Run {
+export interface RunRecord extends Omit<Run, 'fingerprints'> {
   readonly stateVersion: number;
-  /** Every fingerprint it was given, the job's first. */
   readonly fingerprints: readonly string[];
   readonly roles: readonly string[];
   readonly replyTo: string | null;

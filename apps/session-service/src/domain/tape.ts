@@ -1,4 +1,4 @@
-import type { CallResult, ContentBlock, IntendedCall, MessageIn, TapeEntry, TapeMessage } from '@ambit/contracts';
+import type { CallResult, ContentBlock, IntendedCall, MessageIn, Run, TapeEntry, TapeMessage } from '@ambit/contracts';
 
 /** An entry before it has its place on the tape. */
 export interface NewEntry {
@@ -109,6 +109,27 @@ export function resultEntry(result: CallResult, step: number, run: OfRun): NewEn
     ...(result.fault === undefined ? [] : [{ text: `${result.fault.code} ${result.fault.message}` }]),
   ]);
   return { ...run, kind: 'tool_result', step, callId: result.callId, role: 'tool', content: result, text };
+}
+
+/** Marks where another run takes the tape over: what `tape_handoff` stands for, which the platform alone does. */
+export function handoffEntry(from: Pick<Run, 'id'>, to: Pick<Run, 'id' | 'originRunId'>, reason: string): NewEntry {
+  const content = { name: 'handoff', from: from.id, to: to.id, reason };
+  return {
+    runId: to.id,
+    originRunId: to.originRunId,
+    kind: 'anchor',
+    step: null,
+    callId: null,
+    role: null,
+    content,
+    text: `handoff ${reason}`,
+  };
+}
+
+/** Marks from where on a run sees another snapshot than before. */
+export function refreshEntry(run: OfRun, from: string, to: string): NewEntry {
+  const content = { name: 'refresh', from, to };
+  return { ...run, kind: 'event', step: null, callId: null, role: null, content, text: '' };
 }
 
 /** Bytes of a text in UTF-8. */

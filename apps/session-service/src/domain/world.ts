@@ -102,7 +102,7 @@ export function compositionOf(
     ...frame(whose, rest.switches),
     policies: [whose.agent.policy, ...whose.ancestors.map(({ policy }) => policy)],
     subject: whose.subject,
-    builtins: source(seen.tools, ({ tools }) => tools),
+    builtins: builtinsOf(seen.tools),
     toolsets: source(seen.tools, ({ toolsets }) => toolsets.map(toolsetOf)),
     servers: source(seen.heads, ({ servers }) => servers.map((head) => serverOf(head, rest.catalogues.get(head.serverId)))),
     skills: source(seen.skills, ({ skills }) => skills.map(skillOf)),
@@ -113,6 +113,12 @@ export function compositionOf(
 
 function source<A, T>(answer: Answered<A>, items: (value: A) => readonly T[]): Source<T> {
   return answer.ok ? { state: 'ok', items: items(answer.value) } : { state: 'failed', detail: answer.detail };
+}
+
+function builtinsOf(answer: Seen['tools']): CompositionInput['builtins'] {
+  if (!answer.ok) return { state: 'failed', detail: answer.detail };
+  const missing = answer.value.unavailable.map(({ group, detail }) => ({ name: group, detail }));
+  return { state: 'ok', items: answer.value.tools, missing };
 }
 
 /** The gateway lists toolsets from the oldest to the newest. */

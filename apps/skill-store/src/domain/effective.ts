@@ -29,7 +29,9 @@ export function effectiveSkills(
   );
   const taken = new Set(own.flatMap(({ facts }) => (facts === null ? [] : [facts.name])));
   const given = [...byName.values()].flatMap(({ facts, digest, owner }) =>
-    facts === null || taken.has(facts.name) ? [] : [{ ...facts, agentId, owner, origin: 'plugin' as const, digest, shadows: null }],
+    facts === null || taken.has(facts.name)
+      ? []
+      : [{ ...facts, agentId, owner, origin: owner === 'builtin' ? ('builtin' as const) : ('plugin' as const), digest, shadows: null }],
   );
   return [...owned, ...given].sort((left, right) => (left.name < right.name ? -1 : 1));
 }

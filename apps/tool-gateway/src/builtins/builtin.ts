@@ -4,6 +4,7 @@ import type { ToolResult } from '../domain/call-end.js';
 
 /** For whom a built-in runs, and until when. */
 export interface BuiltinContext {
+  readonly operationId: string;
   readonly sessionId: string;
   readonly authority: Authority;
   readonly snapshot: SnapshotRecord;

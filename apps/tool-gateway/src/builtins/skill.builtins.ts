@@ -1,5 +1,5 @@
 import type { Bus } from '@ambit/bus';
-import { Fault, SkillName, skillStore } from '@ambit/contracts';
+import { Fault, SkillName, skillStore, type Output } from '@ambit/contracts';
 import { z } from 'zod';
 import { errorResult, objectSchema, textResult, type Builtin } from './builtin.js';
 
@@ -11,7 +11,10 @@ const common = {
   parallel: true,
   version: 1,
   requiresConfirmation: false,
+  needsSkills: true,
 } as const;
+/** As much of a file as one answer shows. */
+const PART_BYTES = 64 * 1024;
 
 /** Lists and reads the skills that the run's snapshot pins; another agent's, or a newer version, is not reachable by name. */
 export function skillBuiltins(bus: Bus): Builtin[] {
@@ -58,15 +61,28 @@ export function skillBuiltins(bus: Bus): Builtin[] {
         try {
           const file = await bus.call(
             skillStore.readSkill,
-            { agentId: skill.agentId, name: skill.name, digest: skill.digest, path: wanted.path, offset: wanted.offset },
+            {
+              agentId: skill.agentId,
+              name: skill.name,
+              digest: skill.digest,
+              path: wanted.path,
+              offset: wanted.offset,
+              length: PART_BYTES,
+            },
             { signal },
           );
           const files = file.files.filter((path) => path !== wanted.path);
-          const more = file.next === null ? '' : `\n\n(The file goes on: call again with offset ${file.next}.)`;
+          const part = textOf(file, wanted.offset);
+          if (part === undefined) return errorResult(`${wanted.path} is not text (${file.bytes} bytes).`);
+          const more = part.next === null ? '' : `\n\n(The file goes on: call again with offset ${part.next}.)`;
           const others = wanted.path === 'SKILL.md' && files.length > 0 ? `\n\nOther files of this skill: ${files.join(', ')}` : '';
-          return file.text === undefined
-            ? errorResult(`${wanted.path} is not text (${file.bytes} bytes).`)
-            : textResult(`${file.text}${more}${others}`, { name: skill.name, path: wanted.path, digest: skill.digest, bytes: file.bytes });
+          return textResult(`${part.text}${more}${others}`, {
+            name: skill.name,
+            path: wanted.path,
+            digest: skill.digest,
+            bytes: file.bytes,
+            next: part.next,
+          });
         } catch (error) {
           if (!(error instanceof Fault)) throw error;
           if (error.code === 'FILE_NOT_FOUND') return errorResult(`The skill ${skill.name} has no file ${wanted.path}.`);
@@ -76,4 +92,30 @@ export function skillBuiltins(bus: Bus): Builtin[] {
       },
     },
   ];
+}
+
+interface Part {
+  readonly text: string;
+  /** Where the file goes on; null at its end. */
+  readonly next: number | null;
+}
+
+/** A range of a file as text, cut between characters; undefined where the file is no text. */
+function textOf(file: Output<typeof skillStore.readSkill>, offset: number): Part | undefined {
+  if (file.text !== undefined) return { text: file.text, next: file.next };
+  const bytes = Buffer.from(file.data ?? '', 'base64');
+  const end = file.next === null ? bytes.length : lastBoundary(bytes);
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes.subarray(0, end));
+    return { text, next: file.next === null ? null : offset + end };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Where the last character of UTF-8 that may be cut begins; it comes whole with the next range. */
+function lastBoundary(bytes: Uint8Array): number {
+  let start = bytes.length - 1;
+  while (start > 0 && bytes.length - start < 4 && ((bytes[start] ?? 0) & 0xc0) === 0x80) start--;
+  return (bytes[start] ?? 0) < 0x80 ? bytes.length : start;
 }

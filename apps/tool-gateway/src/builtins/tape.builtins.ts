@@ -1,19 +1,22 @@
 import type { Bus } from '@ambit/bus';
-import { sessionService, type TapeEntry } from '@ambit/contracts';
+import { Fault, sessionService, TapeScope, type Input, type Output, type TapeEntry } from '@ambit/contracts';
 import { z } from 'zod';
 import { errorResult, objectSchema, textResult, type Builtin } from './builtin.js';
 
 const KINDS = ['message', 'tool_call', 'tool_result', 'anchor', 'event'] as const;
 /** A moment as ISO text or milliseconds. */
-const Moment = z.union([z.iso.datetime(), z.int().min(0)]).transform((value) => new Date(value).toISOString());
+const Written = z.union([z.iso.datetime(), z.int().min(0).max(8.64e15)]);
+const Moment = Written.transform((value) => new Date(value).toISOString());
 const SearchInput = z.strictObject({
-  query: z.string().trim().min(1).max(500),
+  query: z.string().trim().min(1).max(500).regex(/\S/, 'must not be blank'),
   limit: z.int().min(1).max(50).default(20),
   kinds: z.array(z.enum(KINDS)).max(5).optional(),
   start: Moment.optional(),
   end: Moment.optional(),
+  scope: TapeScope.default('current').meta({ description: 'Whose tape: this session’s, that of its subagents’ sessions, or both' }),
 });
 const ContextInput = z.strictObject({
+  sourceSessionId: z.uuid().optional().meta({ description: 'A subagent’s session, as tape_search names it; otherwise this one' }),
   entryIds: z.array(z.int().min(1)).min(1).max(20),
   before: z.int().min(0).max(20).default(2),
   after: z.int().min(0).max(20).default(2),
@@ -42,7 +45,7 @@ export function tapeBuiltins(bus: Bus): Builtin[] {
         ...model,
         name: 'tape_search',
         description: 'Search what was said and done earlier in this session.',
-        inputSchema: schemaOf(SearchInput.extend({ start: z.string().optional(), end: z.string().optional() })),
+        inputSchema: schemaOf(SearchInput.extend({ start: Written.optional(), end: Written.optional() })),
       },
       handler: async (input, { sessionId, signal }) => {
         const wanted = SearchInput.safeParse(input);
@@ -51,7 +54,7 @@ export function tapeBuiltins(bus: Bus): Builtin[] {
         return textResult(
           entries.length === 0
             ? 'Nothing found.'
-            : entries.map((entry) => `#${entry.id} ${entry.kind} ${entry.at}: ${entry.excerpt}`).join('\n'),
+            : entries.map((entry) => `#${entry.id}${elsewhere(entry, sessionId)} ${entry.kind} ${entry.at}: ${entry.excerpt}`).join('\n'),
           { entries },
         );
       },
@@ -67,7 +70,8 @@ export function tapeBuiltins(bus: Bus): Builtin[] {
       handler: async (input, { sessionId, signal }) => {
         const wanted = ContextInput.safeParse(input);
         if (!wanted.success) return errorResult(z.prettifyError(wanted.error));
-        const { entries } = await bus.call(sessionService.tapeContext, { sessionId, ...wanted.data }, { signal });
+        const entries = await around(bus, { sessionId, ...wanted.data }, signal);
+        if (entries === undefined) return errorResult('No subagent of this session works in that session.');
         return textResult(
           entries.map((entry) => `#${entry.id} ${entry.kind} ${entry.at}${entry.truncated ? ' (cut)' : ''}\n${entry.text}`).join('\n\n'),
           { entries },
@@ -112,6 +116,20 @@ export function tapeBuiltins(bus: Bus): Builtin[] {
       },
     },
   ];
+}
+
+const elsewhere = (entry: { readonly sessionId: string }, sessionId: string): string =>
+  entry.sessionId === sessionId ? '' : ` of ${entry.sessionId}`;
+
+type Around = Output<typeof sessionService.tapeContext>['entries'];
+
+async function around(bus: Bus, wanted: Input<typeof sessionService.tapeContext>, signal: AbortSignal): Promise<Around | undefined> {
+  try {
+    return (await bus.call(sessionService.tapeContext, wanted, { signal })).entries;
+  } catch (error) {
+    if (error instanceof Fault && error.code === 'SESSION_UNKNOWN') return undefined;
+    throw error;
+  }
 }
 
 const MAX_ENTRIES = 10_000;

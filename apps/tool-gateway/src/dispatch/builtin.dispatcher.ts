@@ -13,13 +13,19 @@ export class BuiltinDispatcher implements Dispatcher {
     @Inject(LOG) private readonly log: Logger,
   ) {}
 
-  async dispatch({ tool, arguments: input, authority, snapshot, signal }: Dispatch): Promise<DispatchEnd> {
+  async dispatch({ operation, tool, arguments: input, authority, snapshot, signal }: Dispatch): Promise<DispatchEnd> {
     const builtin = tool.target.kind === 'builtin' ? this.builtins.find(tool.target.id) : undefined;
     if (builtin?.kind !== 'model') return stopped('failed', 'NOT_MODEL_CALLABLE');
     try {
       return {
         kind: 'answered',
-        result: await builtin.handler(input, { sessionId: authority.sessionId, authority, snapshot: snapshot.record, signal }),
+        result: await builtin.handler(input, {
+          operationId: operation.operationId,
+          sessionId: authority.sessionId,
+          authority,
+          snapshot: snapshot.record,
+          signal,
+        }),
       };
     } catch (error) {
       if (signal.aborted) return stopped('cancelled', 'CANCELLED');

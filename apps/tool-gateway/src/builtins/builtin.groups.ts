@@ -1,0 +1,32 @@
+import { Bus } from '@ambit/bus';
+import { Inject, Injectable } from '@nestjs/common';
+import { ArtifactStore } from '../artifact.store.js';
+import { PlanRepository } from '../plan.repository.js';
+import { artifactBuiltin } from './artifact.builtin.js';
+import type { BuiltinGroup } from './builtin.registry.js';
+import { planBuiltin } from './plan.builtin.js';
+import { question } from './question.builtin.js';
+import { settingsBuiltins } from './settings.builtins.js';
+import { skillBuiltins } from './skill.builtins.js';
+import { tapeBuiltins } from './tape.builtins.js';
+
+/** Every built-in tool of this release. */
+@Injectable()
+export class BuiltinGroups {
+  constructor(
+    @Inject(Bus) private readonly bus: Bus,
+    @Inject(PlanRepository) private readonly plans: PlanRepository,
+    @Inject(ArtifactStore) private readonly artifacts: ArtifactStore,
+  ) {}
+
+  all(): BuiltinGroup[] {
+    return [
+      { name: 'question', load: () => [question] },
+      { name: 'plan', load: () => [planBuiltin(this.plans)] },
+      { name: 'tape', load: () => tapeBuiltins(this.bus) },
+      { name: 'artifact', load: () => [artifactBuiltin(this.artifacts)] },
+      { name: 'skill', load: () => skillBuiltins(this.bus) },
+      { name: 'settings', load: () => settingsBuiltins(this.bus) },
+    ];
+  }
+}
