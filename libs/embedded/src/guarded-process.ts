@@ -2,8 +2,9 @@ import { spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-// Beside src and dist, so that it is the same file from either.
-const GUARD = fileURLToPath(new URL('../guard.sh', import.meta.url));
+// Beside src and dist, so that it is the same file from either. Its text is handed to the shell: the user that a server
+// runs as may not be able to open anything of ours, in a home folder for instance.
+const GUARD = readFileSync(fileURLToPath(new URL('../guard.sh', import.meta.url)), 'utf8');
 
 export interface GuardedOptions {
   readonly command: string;
@@ -46,7 +47,7 @@ export function startGuarded(options: GuardedOptions): GuardedProcess {
   const file = typeof options.output === 'object' ? options.output.file : undefined;
   const log = file === undefined ? undefined : openSync(file, 'a', 0o600);
   const output = log ?? (options.output === 'inherit' ? 'inherit' : 'pipe');
-  const child = spawn('/bin/sh', [GUARD, signal, String(graceSeconds), options.command, ...(options.args ?? [])], {
+  const child = spawn('/bin/sh', ['-c', GUARD, 'guard', signal, String(graceSeconds), options.command, ...(options.args ?? [])], {
     detached: true,
     stdio: ['pipe', output, output],
     env: options.env ?? process.env,

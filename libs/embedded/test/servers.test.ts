@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -44,6 +44,18 @@ describe('throw-away servers', () => {
     expect(jetstream).toHaveProperty('config.store_dir');
     await nats.stop();
     expect(isAlive(nats.process.pid)).toBe(false);
+  });
+
+  const asRoot = process.getuid?.() === 0 ? it : it.skip;
+  asRoot('a server runs as a user who may not enter the folder that this package lies in', async () => {
+    const closed = await mkdtemp(join(tmpdir(), 'ambit-closed-'));
+    await cp(fileURLToPath(new URL('../dist', import.meta.url)), join(closed, 'dist'), { recursive: true });
+    await cp(fileURLToPath(new URL('../guard.sh', import.meta.url)), join(closed, 'guard.sh'));
+    const copy: { startGuarded: typeof startGuarded } = await import(join(closed, 'dist', 'guarded-process.js'));
+    const child = copy.startGuarded({ command: '/usr/bin/id', args: ['-u'], uid: 65_534, gid: 65_534, cwd: '/' });
+    expect(await child.exited).toEqual({ code: 0, signal: null });
+    expect(child.lastOutput().trim()).toBe('65534');
+    await rm(closed, { recursive: true });
   });
 
   it('what nats-server acknowledged outlives its kill -9, without a sync before each acknowledgement', async () => {
