@@ -1,6 +1,7 @@
 // npm run faults: holds the faults that contracts declare against those that tests saw on the wire.
 //   --check  says nothing against the tree while no full run of the tests is on record
-// A declared fault stands for one owner and code: several contracts of an owner may share it, and one test is enough.
+// A declared fault stands for one owner and code: several contracts of an owner may share it, and one test is enough. A received one has to be
+// declared exactly there: by its contract or HTTP route, or for results of calls or for runs in general.
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import './typescript.mjs';
@@ -23,12 +24,13 @@ execFileSync('npx', ['--no-install', 'nx', 'run-many', '-t', 'build', '-p', '@am
   stdio: ['ignore', 'ignore', 'inherit'],
   env: { ...process.env, NX_TUI: 'false' },
 });
-const { allContracts, platformFaults, refusals } = await import('./gen/contracts.mjs');
+const { allContracts, allRoutes, httpFaults, platformFaults, refusals, runFaults } = await import('./gen/contracts.mjs');
 const { judgeFaults } = await import('./shown/judge-faults.ts');
 
 const seen = files.flatMap(({ file, entries }) => entries.filter(({ kind }) => kind === 'fault').map((entry) => ({ file, ...entry })));
 const contracts = allContracts().map(({ contract }) => contract);
-const { missing, undeclared, declared } = judgeFaults({ contracts, platformFaults, refusals }, seen);
+const routes = allRoutes().map(({ route }) => route);
+const { missing, undeclared, declared } = judgeFaults({ contracts, routes, platformFaults, httpFaults, refusals, runFaults }, seen);
 for (const { owner, code } of missing) console.error(`no test received ${code} of ${owner}`);
 for (const { subject, code, file } of undeclared) console.error(`${file} received ${code} from ${subject}, which does not declare it`);
 if (missing.length + undeclared.length > 0) {

@@ -16,6 +16,11 @@ export function allContracts() {
   return [...found.values()].sort((a, b) => (a.contract.subject < b.contract.subject ? -1 : 1));
 }
 
+/** Every HTTP route, as `{ name: 'httpApi.getAgent', route }`. */
+export function allRoutes() {
+  return Object.entries(exported.httpApi).map(([key, route]) => ({ name: `httpApi.${key}`, route }));
+}
+
 /** The one page of the system: service name → lists of contracts (`answers`, `calls`, `emits`, `hears`, …). */
 export const services = exported.services ?? {};
-export const { platformFaults, refusals, streams, buckets, objectStores } = exported;
+export const { platformFaults, httpFaults, refusals, runFaults, streams, buckets, objectStores } = exported;

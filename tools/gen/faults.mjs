@@ -1,12 +1,19 @@
 // The catalogue of declared faults: code, status, retry, message, who answers so.
-import { allContracts, platformFaults, refusals } from './contracts.mjs';
+import { allContracts, allRoutes, httpFaults, platformFaults, refusals, runFaults } from './contracts.mjs';
 import { HEADER, table } from './markdown.mjs';
 
 /** Code → `{ status, retry, messages, answers }`; throws when two contracts mean different things by one code. */
 function faultCatalogue() {
   const codes = new Map();
-  for (const { name, contract } of allContracts()) {
-    for (const [code, { status, retry, message }] of Object.entries(contract.errors ?? {})) {
+  const contracts = allContracts().map(({ name, contract }) => ({ name, errors: contract.errors ?? {} }));
+  const ofContracts = new Set(contracts.flatMap(({ errors }) => Object.keys(errors)));
+  // Most faults of HTTP routes are those of the contracts behind them, and are listed there.
+  const routes = allRoutes().map(({ name, route }) => ({
+    name,
+    errors: Object.fromEntries(Object.entries(route.errors).filter(([code]) => !ofContracts.has(code))),
+  }));
+  for (const { name, errors } of [...contracts, ...routes]) {
+    for (const [code, { status, retry, message }] of Object.entries(errors)) {
       const known = codes.get(code) ?? { status, retry, messages: new Set(), answers: [] };
       if (known.status !== status || known.retry !== retry) {
         throw new Error(
@@ -36,6 +43,11 @@ export function faultsPage() {
       ['Code', 'Status', 'Retry', 'Message'],
       sorted(Object.entries(platformFaults)).map(([code, { status, retry, message }]) => [`\`${code}\``, status, retry, message]),
     ),
+    '## From the HTTP API, before any route\n',
+    table(
+      ['Code', 'Status', 'Retry', 'Message'],
+      sorted(Object.entries(httpFaults)).map(([code, { status, retry, message }]) => [`\`${code}\``, status, retry, message]),
+    ),
     '## Declared by a contract\n',
     table(
       ['Code', 'Status', 'Retry', 'Message', 'Who answers so'],
@@ -52,6 +64,12 @@ export function faultsPage() {
     table(
       ['Code', 'Status', 'Retry', 'Message'],
       sorted(Object.entries(refusals)).map(([code, { status, retry, message }]) => [`\`${code}\``, status, retry, message]),
+    ),
+    '## Of a run that failed\n',
+    'These stand in the `fault` of the run. The message of `WORKER_FAILED` and `LIMIT_REACHED` is the worker’s reason, where it gave one.\n',
+    table(
+      ['Code', 'Message'],
+      sorted(Object.entries(runFaults)).map(([code, { message }]) => [`\`${code}\``, message]),
     ),
   ].join('\n');
 }

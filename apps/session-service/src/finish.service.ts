@@ -66,7 +66,6 @@ export class FinishService {
 
   async #close(unit: Unit, from: FromWorker, input: Finish): Promise<RunRecord> {
     const { run } = await guarded(unit.sql, from, { lock: true });
-    if (input.status === 'failed' && input.code === 'WORKSPACE_UNAVAILABLE') return this.#rest(unit, run);
     switch (input.status) {
       case 'waiting':
         return this.#suspend(unit, run);
@@ -76,6 +75,7 @@ export class FinishService {
       case 'cancelled':
         return this.endings.end(unit, run, { status: 'cancelled', reason: input.reason ?? 'cancelled by the worker' });
       case 'failed':
+        if (input.code === 'WORKSPACE_UNAVAILABLE') return this.#rest(unit, run);
         return this.endings.end(unit, run, { status: 'failed', fault: userVisible(input.code ?? 'WORKER_FAILED', input.reason) });
     }
   }

@@ -1,6 +1,7 @@
 import { resumeRunId } from '@ambit/capability';
 import { Injectable } from '@nestjs/common';
 import { agents, withFreshAgent } from './agent.repository.js';
+import { userVisible } from './domain/faults.js';
 import { hasEnded } from './domain/run-state.js';
 import { handoffEntry } from './domain/tape.js';
 import { Endings } from './ending.service.js';
@@ -44,7 +45,7 @@ export class Resumes {
       if (run === undefined || run.status !== 'suspended' || hasEnded(run)) return (await runs.resumeOf(unit.sql, runId)) ?? null;
       if ((await interactions.standing(unit.sql, runId)).waits) return null;
       if (prepared === undefined) {
-        await this.endings.end(unit, run, { status: 'failed', fault: { code: 'AGENT_DISABLED', message: 'The agent is switched off' } });
+        await this.endings.end(unit, run, { status: 'failed', fault: userVisible('AGENT_DISABLED') });
         return null;
       }
       const session = await sessions.find(unit.sql, run.sessionId);

@@ -120,7 +120,7 @@ it('an unanswered decision expires, and the run goes on with that', async () => 
   expect((await settled.next(({ payload }) => payload.interactionId === ids[0])).payload.status).toBe('expired');
   const resumed = await fixture.begin(attempt.agentId);
   expect(resumed.start.messages.at(-1)).toMatchObject({ results: [{ fault: { code: 'APPROVAL_EXPIRED' } }] });
-  expect(await codeOf(decide(ids[0] ?? '', 'allow'))).toBe('NO_INTERACTION');
+  expect(await codeOf(decide(ids[0] ?? '', 'allow'))).toBe('APPROVAL_EXPIRED');
 });
 
 it('an approved call goes to the gateways with what was asked', async () => {

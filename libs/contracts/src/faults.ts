@@ -15,6 +15,12 @@ export const platformFaults = {
 
 export type PlatformCode = keyof typeof platformFaults;
 
+/** What the HTTP API answers with before a request has reached any route. */
+export const httpFaults = {
+  ROUTE_UNKNOWN: { status: 404, retry: 'never', message: 'There is no such resource in this API; /v1/openapi.json lists them' },
+  METHOD_NOT_ALLOWED: { status: 405, retry: 'never', message: 'This resource takes other methods; the Allow header lists them' },
+} as const satisfies Record<string, FaultDef>;
+
 /** Makes a platform fault. `data` must have the shape that {@link platformFaults} declares for the code. */
 export function platformFault(code: PlatformCode, data?: unknown, message?: string): Fault {
   return new Fault(code, platformFaults[code], data, message);

@@ -6,7 +6,7 @@ export { fromToken, toToken } from './kit/token.js';
 export { jsonSchemaOf, safeParse, type Schema } from './kit/schema.js';
 export { HEADER } from './kit/headers.js';
 export { eventMessage, jobMessage, type StoredMessage, type StoredOptions } from './kit/stored-message.js';
-export { platformFault, platformFaults, type PlatformCode } from './faults.js';
+export { httpFaults, platformFault, platformFaults, type PlatformCode } from './faults.js';
 export { refusals, refusing, type RefusalCode } from './refusals.js';
 export { buckets, MAX_PAYLOAD_BYTES, MINIMUM_NATS_SERVER, objectStores, streams, type BucketDecl, type ObjectStoreDecl, type StreamDecl } from './streams.js';
 export {
@@ -23,7 +23,7 @@ export { mcpRunner, ResolvedServer } from './mcp-runner.js';
 export { Plugin, PluginId, pluginRegistry, PluginState } from './plugin-registry.js';
 export {
   Agent, AgentAdjustment, AgentKind, AgentSpec, Answer, Authority, CallResult, CallStatus, ContentBlock, Explanation, IntendedCall, Interaction, InteractionKind, InteractionStatus, MessageIn, Project, Question, Reason, Run, RunJob,
-  RunRef, Session, sessionService, TapeEntry, TapeMessage, TapeScope, Usage,
+  runFaults, RunRef, Session, sessionService, TapeEntry, TapeMessage, TapeScope, Usage,
 } from './session-service.js';
 export { EffectiveSkill, FileEntry, Skill, SkillFacts, SkillName, skillStore } from './skill-store.js';
 export { CallRecord, DeferredCall, toolGateway, ToolAccess, CallBounds, PreparedTarget, ToolRegistration, Toolset, worker } from './tool-gateway.js';

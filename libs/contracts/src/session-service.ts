@@ -5,7 +5,7 @@ import { RunStatus } from './journal.js';
 import {
   AgentId, FaultBodySchema, Hex64, Instant, Limits, MatchRule, Owner, page, PageInput, PermissionMode, Policy, Principal, ProjectId, SetName, Slug, Target, Uuid, Version,
 } from './nouns.js';
-import { refusing } from './refusals.js';
+import { refusals, refusing } from './refusals.js';
 import { streams } from './streams.js';
 
 // Long because one owner's nouns and calls stand in one file, and this one owns the most.
@@ -93,6 +93,15 @@ export const AgentAdjustment = z
   })
   .meta({ id: 'AgentAdjustment' });
 export type AgentAdjustment = z.output<typeof AgentAdjustment>;
+
+/** Why a run failed, as its own `fault` says; one that was cancelled says CANCELLED there. */
+export const runFaults = {
+  AGENT_DISABLED: { message: refusals.AGENT_DISABLED.message },
+  DELIVERIES_EXHAUSTED: { message: 'The run was handed to a worker three times and none of them finished it; look at the workers’ logs' },
+  WORKER_FAILED: { message: 'The worker ended the run with a failure; its reason, where it gave one, stands here instead' },
+  PARKED: { message: 'JetStream was lost while the run was going: nobody knows which of its last calls have happened. Look what they did before you go on' },
+  LIMIT_REACHED: { message: 'The run reached one of its limits; raise it in the agent’s policy, or ask for less at once' },
+} as const satisfies Record<string, { readonly message: string }>;
 
 /** A call as a model asked for it; `arguments` is the JSON text the model wrote. */
 export const IntendedCall = z.object({ callId: z.string().min(1).max(200), name: z.string().min(1).max(128), arguments: z.string().max(512 * 1024) }).meta({ id: 'IntendedCall' });

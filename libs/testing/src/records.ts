@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 export type ShownRecord =
   | { readonly kind: 'file'; readonly file: string }
   | { readonly kind: 'test'; readonly clauses: readonly string[]; readonly test: string; readonly passed: boolean; readonly served: number }
-  | { readonly kind: 'fault'; readonly subject: string; readonly code: string; readonly where: 'reply' | 'result' | 'http' }
+  | { readonly kind: 'fault'; readonly subject: string; readonly code: string; readonly where: 'reply' | 'result' | 'run' | 'http' }
   | { readonly kind: 'leak'; readonly where: string; readonly secret: string };
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));

@@ -102,6 +102,7 @@ function watchFetch(): void {
     const response = await plain(input, init);
     const { pathname } = new URL(response.url === '' ? String(input instanceof Request ? input.url : input) : response.url);
     if (!HTTP_PATHS.test(pathname)) return response;
+    const at = `${init?.method ?? (input instanceof Request ? input.method : 'GET')} ${pathname}`;
     answered();
     const type = response.headers.get('content-type') ?? '';
     if (type.startsWith('text/event-stream')) return response;
@@ -110,9 +111,9 @@ function watchFetch(): void {
       .clone()
       .text()
       .then((text) => {
-        lookForCanaries(pathname, text);
-        if (type.startsWith('application/problem+json')) recordCode(pathname, parse(text), 'http');
-        else if (type.startsWith('application/json')) recordResults(pathname, parse(text), 0);
+        lookForCanaries(at, text);
+        if (type.startsWith('application/problem+json')) recordCode(at, parse(text), 'http');
+        else if (type.startsWith('application/json')) recordResults(at, parse(text), 0);
       })
       .catch(() => undefined);
     return response;
@@ -137,12 +138,12 @@ function recordCode(subject: string, body: unknown, where: 'reply' | 'http'): vo
     record({ kind: 'fault', subject, code: body.code, where });
 }
 
-/** Single calls fail inside a successful answer: `{results: [{fault: {code}}]}`, and wherever else a `fault` stands. */
+/** Single calls and runs fail inside a successful answer, wherever a `fault` stands: a call's beside its `callId`, a run's without one. */
 function recordResults(subject: string, value: unknown, depth: number): void {
   if (typeof value !== 'object' || value === null || depth > 8) return;
   for (const [key, part] of Object.entries(value)) {
     if (key === 'fault' && typeof part === 'object' && part !== null && 'code' in part && typeof part.code === 'string')
-      record({ kind: 'fault', subject, code: part.code, where: 'result' });
+      record({ kind: 'fault', subject, code: part.code, where: 'callId' in value ? 'result' : 'run' });
     else recordResults(subject, part, depth + 1);
   }
 }

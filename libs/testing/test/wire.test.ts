@@ -42,6 +42,9 @@ beforeAll(async () => {
         JSON.stringify({ results: [{ callId: '1', fault: { code: 'TOOL_GONE', message: refusals.TOOL_GONE.message } }] }),
       ),
   });
+  connection.subscribe(sessionService.getRun.subject, {
+    callback: (_error, message) => void message.respond(JSON.stringify({ id: '1', fault: { code: 'WORKER_FAILED', message: 'none' } })),
+  });
   web = createServer((request, response) => {
     response.setHeader('content-type', request.url === '/v1/refused' ? 'application/problem+json' : 'text/plain');
     response.end(JSON.stringify({ code: 'FORBIDDEN' }));
@@ -89,20 +92,22 @@ it('does not count what others send while the test runs', async () => {
   ).toBe(0);
 });
 
-it('records faults of replies, of single calls and of problem+json, and counts HTTP to our paths', async () => {
+it('records faults of replies, of single calls, of runs and of problem+json, and counts HTTP to our paths', async () => {
   const { port } = web.address() as AddressInfo;
   const counted = await countServed(async () => {
     await connection.request(batchCall, '{}');
+    await connection.request(sessionService.getRun.subject, '{}');
     await (await fetch(`http://127.0.0.1:${port}/v1/refused`)).text();
     await (await fetch(`http://127.0.0.1:${port}/elsewhere`)).text();
     return servedCount();
   });
-  expect(counted).toBe(2);
+  expect(counted).toBe(3);
   const entries = await recorded();
   expect(entries).toContainEqual({ kind: 'fault', subject: agentCall, code: 'AGENT_UNKNOWN', where: 'reply' });
   expect(entries).toContainEqual({ kind: 'fault', subject: sessionService.listAgents.subject, code: 'UNAVAILABLE', where: 'reply' });
   expect(entries).toContainEqual({ kind: 'fault', subject: toolGateway.executeBatch.subject, code: 'TOOL_GONE', where: 'result' });
-  expect(entries).toContainEqual({ kind: 'fault', subject: '/v1/refused', code: 'FORBIDDEN', where: 'http' });
+  expect(entries).toContainEqual({ kind: 'fault', subject: 'GET /v1/refused', code: 'FORBIDDEN', where: 'http' });
+  expect(entries).toContainEqual({ kind: 'fault', subject: sessionService.getRun.subject, code: 'WORKER_FAILED', where: 'run' });
   expect(entries).toContainEqual({ kind: 'leak', where: agentCall, secret: planted });
 });
 

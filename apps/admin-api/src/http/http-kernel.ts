@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { continueTrace, traceIdOf } from '@ambit/bus';
-import { Fault, httpApi, platformFault, platformFaults, safeParse, type HttpRoute, type Schema } from '@ambit/contracts';
+import { Fault, httpApi, httpFaults, platformFault, platformFaults, safeParse, type HttpRoute, type Schema } from '@ambit/contracts';
 import { isDatabaseAway } from '@ambit/db';
 import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
@@ -42,7 +42,11 @@ export class HttpKernel {
     const traceId = traceIdOf(continueTrace(header(request, 'traceparent')));
     try {
       const found = this.router.find(request.method ?? 'GET', url.pathname);
-      if (!('bound' in found)) throw found.allowed.length > 0 ? methodNotAllowed(found.allowed) : notFound(url.pathname);
+      if (!('bound' in found)) {
+        if (found.allowed.length === 0) throw notFound(url.pathname);
+        response.setHeader('allow', found.allowed.join(', '));
+        throw methodNotAllowed(found.allowed);
+      }
       const caller = await this.auth.authenticate(header(request, 'authorization'));
       const { bound } = found;
       if (![bound.route.action, ...bound.alsoWith].some((action) => isEntitledSomewhere(caller.grants, action)))
@@ -154,17 +158,12 @@ function integer(text: string | undefined): number | undefined {
 const notFound = (path: string) =>
   new Fault(
     'ROUTE_UNKNOWN',
-    { status: 404, retry: 'never', message: 'There is no such resource in this API; /v1/openapi.json lists them' },
+    httpFaults.ROUTE_UNKNOWN,
     undefined,
     `There is no ${path.slice(0, 200)}; /v1/openapi.json lists what there is`,
   );
 const methodNotAllowed = (allowed: readonly string[]) =>
-  new Fault(
-    'METHOD_NOT_ALLOWED',
-    { status: 405, retry: 'never', message: 'This resource takes other methods' },
-    undefined,
-    `This resource takes ${allowed.join(', ')}`,
-  );
+  new Fault('METHOD_NOT_ALLOWED', httpFaults.METHOD_NOT_ALLOWED, undefined, `This resource takes ${allowed.join(', ')}`);
 
 function faultFor(error: unknown, traceId: string): Fault {
   if (error instanceof Fault) return error;

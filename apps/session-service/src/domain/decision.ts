@@ -14,7 +14,7 @@ export interface Decision {
 export type DecisionVerdict =
   | { readonly kind: 'accept' }
   | { readonly kind: 'expired' }
-  | { readonly kind: 'refuse'; readonly code: 'NO_INTERACTION' | 'INTERACTION_KIND' | 'ANSWER_EMPTY' | 'APPROVER_NOT_ENTITLED' }
+  | { readonly kind: 'refuse'; readonly code: 'NO_INTERACTION' | 'APPROVAL_EXPIRED' | 'INTERACTION_KIND' | 'ANSWER_EMPTY' | 'APPROVER_NOT_ENTITLED' }
   | { readonly kind: 'order'; readonly first: string }
   | { readonly kind: 'invalid'; readonly reason: string };
 
@@ -24,6 +24,8 @@ export function decisionVerdict(
   decision: Decision,
   now: { readonly at: Date; readonly first: string },
 ): DecisionVerdict {
+  // Whoever comes too late is told so, whether the sweeper was there before or not.
+  if (interaction.status === 'expired') return { kind: 'refuse', code: 'APPROVAL_EXPIRED' };
   if (interaction.status !== 'pending') return { kind: 'refuse', code: 'NO_INTERACTION' };
   if (Date.parse(interaction.expiresAt) <= now.at.getTime()) return { kind: 'expired' };
   if (now.first !== interaction.id) return { kind: 'order', first: now.first };
