@@ -104,7 +104,9 @@ function routeOf(routes: readonly HttpDeclaring[], at: string): HttpDeclaring | 
   return routes
     .filter((route) => {
       const parts = route.path.split('/');
-      return route.method === method && parts.length === given.length && parts.every((part, n) => part.startsWith('{') || part === given[n]);
+      return (
+        route.method === method && parts.length === given.length && parts.every((part, n) => part.startsWith('{') || part === given[n])
+      );
     })
     .sort((left, right) => parameters(left) - parameters(right))[0];
 }

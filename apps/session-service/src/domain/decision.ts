@@ -14,7 +14,10 @@ export interface Decision {
 export type DecisionVerdict =
   | { readonly kind: 'accept' }
   | { readonly kind: 'expired' }
-  | { readonly kind: 'refuse'; readonly code: 'NO_INTERACTION' | 'APPROVAL_EXPIRED' | 'INTERACTION_KIND' | 'ANSWER_EMPTY' | 'APPROVER_NOT_ENTITLED' }
+  | {
+      readonly kind: 'refuse';
+      readonly code: 'NO_INTERACTION' | 'APPROVAL_EXPIRED' | 'INTERACTION_KIND' | 'ANSWER_EMPTY' | 'APPROVER_NOT_ENTITLED';
+    }
   | { readonly kind: 'order'; readonly first: string }
   | { readonly kind: 'invalid'; readonly reason: string };
 
