@@ -27,7 +27,11 @@ const constraints = [
   // Shells wrap one technology each (NATS, Postgres, MCP, the process); they know no business noun and no app.
   { sourceTag: 'type:shell', onlyDependOnLibsWithTags: ['type:pure', 'type:shell'] },
   // Published: a user of an SDK installs what is listed here, and never Nest.
-  { sourceTag: 'type:sdk', onlyDependOnLibsWithTags: ['type:pure'], allowedExternalImports: ['zod', 'yaml', '@nats-io/*', 'node:*'] },
+  {
+    sourceTag: 'type:sdk',
+    onlyDependOnLibsWithTags: ['type:pure'],
+    allowedExternalImports: ['zod', 'yaml', '@nats-io/*', 'node:*', 'picomatch', 're2js'],
+  },
   // Services meet on the bus, so no app may see another, nor a client of its own API.
   { sourceTag: 'type:app', onlyDependOnLibsWithTags: ['type:pure', 'type:shell'] },
   // The command line is a user of the HTTP API like any other.

@@ -5,7 +5,11 @@ import { headers, type Msg, type NatsConnection } from '@nats-io/nats-core';
 export function answerOver<C extends Rpc>(
   connection: NatsConnection,
   contract: C,
-  server: { readonly subject: string; readonly handle: (input: Parsed<C>) => Promise<Returns<C>> },
+  server: {
+    readonly subject: string;
+    /** `remainingMs`: how long the asker still waits. */
+    readonly handle: (input: Parsed<C>, remainingMs: number) => Promise<Returns<C>>;
+  },
 ): void {
   connection.subscribe(server.subject, { callback: (_error, message) => void respond(message) });
 
@@ -16,7 +20,8 @@ export function answerOver<C extends Rpc>(
         const issues = parsed.error.issues.slice(0, 20).map((issue) => ({ path: issue.path.join('.'), message: issue.message }));
         throw new Fault('INVALID_INPUT', platformFaults.INVALID_INPUT, { issues });
       }
-      const answer: Output<C> = contract.output.parse(await server.handle(parsed.data as Parsed<C>)) as Output<C>;
+      const handled = await server.handle(parsed.data as Parsed<C>, remaining(message, contract.timeoutMs));
+      const answer: Output<C> = contract.output.parse(handled) as Output<C>;
       message.respond(JSON.stringify(answer));
     } catch (error) {
       const fault = error instanceof Fault ? error : new Fault('INTERNAL', platformFaults.INTERNAL);
@@ -26,4 +31,9 @@ export function answerOver<C extends Rpc>(
       message.respond(JSON.stringify(fault.toBody()), { headers: header });
     }
   }
+}
+
+function remaining(message: Msg, longest: number): number {
+  const said = Number(message.headers?.get(HEADER.timeout));
+  return said > 0 ? Math.min(said, longest) : longest;
 }

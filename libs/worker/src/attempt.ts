@@ -8,6 +8,8 @@ export type Handler = (run: Run) => Promise<void>;
 export type Verdict = { readonly kind: 'done'; readonly status: string } | { readonly kind: 'again'; readonly error: unknown };
 
 const RENEW_MS = 5_000;
+/** How long a run's lease lives without being renewed. */
+const LEASE_MS = 15_000;
 
 export interface AttemptOptions {
   readonly platform: Platform;
@@ -16,6 +18,8 @@ export interface AttemptOptions {
   readonly working: () => void;
   /** Aborts at shutdown. */
   readonly signal: AbortSignal;
+  /** Aborts when the platform says that the run was cancelled. A renewal says so too, later. */
+  readonly cancelled?: AbortSignal;
 }
 
 /** One attempt at a run: start, verified snapshot, the handler's turns, finish; the lease is renewed meanwhile. */
@@ -25,19 +29,30 @@ export async function attempt(job: RunJob, options: AttemptOptions): Promise<Ver
   const stop = new AbortController();
   const shutdown = () => stop.abort(new Error('the worker is shutting down'));
   options.signal.addEventListener('abort', shutdown, { once: true });
+  let cancelled = false;
+  const cancel = () => {
+    cancelled = true;
+    stop.abort(new Error('the run was cancelled'));
+  };
+  if (options.cancelled?.aborted === true) cancel();
+  options.cancelled?.addEventListener('abort', cancel, { once: true });
   let renewal: NodeJS.Timeout | undefined;
   try {
     const opened = await platform.start(ids);
     const key = { ...ids, token: opened.token };
-    let cancelled = false;
     let lost: Fault | undefined;
+    let cutOff: Error | undefined;
+    let renewedAt = performance.now();
     renewal = setInterval(() => {
       options.working();
+      const beganAt = performance.now();
+      // The platform has given the run to another by now: what goes on here would be nobody's.
+      if (beganAt - renewedAt > LEASE_MS)
+        stop.abort((cutOff ??= new Error('the platform was out of reach for longer than the run’s lease')));
       platform.renew(key).then(
         (answer) => {
-          if (!answer.cancelled) return;
-          cancelled = true;
-          stop.abort(new Error('the run was cancelled'));
+          renewedAt = beganAt;
+          if (answer.cancelled) cancel();
         },
         (error: unknown) => {
           if (!(error instanceof Fault) || !endsAttempt(error)) return; // away for a moment: the next beat tries again
@@ -49,16 +64,18 @@ export async function attempt(job: RunJob, options: AttemptOptions): Promise<Ver
     const run = new Run(platform, { job, key, tape: opened, snapshot: await platform.snapshot(key), attempt: opened.attempt }, stop.signal);
     await handle(run, options.handler, stop.signal);
     if (lost !== undefined) throw lost;
+    if (cutOff !== undefined && !cancelled) return { kind: 'again', error: cutOff };
     if (options.signal.aborted && !cancelled) return { kind: 'again', error: options.signal.reason };
     const status = cancelled ? 'cancelled' : (run.end ?? 'completed');
     await platform.finish(key, { status });
     return { kind: 'done', status };
   } catch (error) {
-    if (error instanceof Fault && endsAttempt(error)) return { kind: 'done', status: error.code };
+    if (error instanceof Fault && endsAttempt(error)) return { kind: 'done', status: cancelled ? 'cancelled' : error.code };
     return { kind: 'again', error };
   } finally {
     clearInterval(renewal);
     options.signal.removeEventListener('abort', shutdown);
+    options.cancelled?.removeEventListener('abort', cancel);
   }
 }
 

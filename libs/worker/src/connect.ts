@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { pattern, runConsumer, RunJob, sessionService, streams } from '@ambit/contracts';
+import { pattern, runConsumer, RunJob, sessionService, streams, subject, worker } from '@ambit/contracts';
 import { AckPolicy, jetstream, type Consumer, type ConsumerInfo, type JsMsg } from '@nats-io/jetstream';
 import { connect as connectNats, type NatsConnection } from '@nats-io/transport-node';
 import { attempt, type Handler } from './attempt.js';
@@ -57,6 +57,7 @@ export class AmbitWorker {
   private readonly closing = new AbortController();
   private readonly running = new Set<Promise<void>>();
   private readonly hosts = new Set<ToolHost>();
+  private readonly attempts = new Map<string, AbortController>();
   private credentialsTimer: NodeJS.Timeout | undefined;
   private ended: Promise<void> | undefined;
 
@@ -82,9 +83,10 @@ export class AmbitWorker {
     const host = new ToolHost({ connection, agentId, workerId, pool, onError: this.options.onError }, options.tools ?? []);
     this.hosts.add(host);
     if ((options.tools ?? []).length > 0) await host.start();
+    this.hearCancels(agentId, host);
     const platform = new NatsPlatform({ connection, agentId, workerId, inboxPrefix: this.options.inboxPrefix });
     await this.ensurePool(agentId, pool);
-    await this.pull(this.consumer(agentId, pool), concurrency, (message) => this.take(message, { platform, handler }));
+    await this.pull(this.consumer(agentId, pool), concurrency, (message) => this.take(message, { platform, handler, host }));
     await this.ended;
   }
 
@@ -136,11 +138,25 @@ export class AmbitWorker {
     clearInterval(this.credentialsTimer);
     this.closing.abort(new Error('the worker is shutting down'));
     await Promise.allSettled(this.running);
-    for (const host of this.hosts) host.stop();
+    await Promise.all([...this.hosts].map((host) => host.stop()));
     await this.connection.drain();
   }
 
-  private async take(message: JsMsg, work: { readonly platform: NatsPlatform; readonly handler: Handler }): Promise<void> {
+  private hearCancels(agentId: string, host: ToolHost): void {
+    this.connection.subscribe(subject(worker.cancelRun, { agentId, workerId: this.workerId }), {
+      callback: (_error, message) => {
+        const { data } = worker.cancelRun.payload.safeParse(safeJson(message));
+        if (data === undefined) return;
+        this.attempts.get(data.runId)?.abort(new Error(data.reason));
+        void host.stopRun(data.runId);
+      },
+    });
+  }
+
+  private async take(
+    message: JsMsg,
+    work: { readonly platform: NatsPlatform; readonly handler: Handler; readonly host: ToolHost },
+  ): Promise<void> {
     const parsed = RunJob.safeParse(safeJson(message));
     if (!parsed.success) {
       this.options.onError(new Error(`a job that is no run was refused: ${parsed.error.message}`));
@@ -148,8 +164,18 @@ export class AmbitWorker {
       return;
     }
     const beat = setInterval(() => message.working(), 10_000);
+    const cancel = new AbortController();
+    const { runId } = parsed.data;
+    this.attempts.set(runId, cancel);
     try {
-      const verdict = await attempt(parsed.data, { ...work, working: () => message.working(), signal: this.closing.signal });
+      const verdict = await attempt(parsed.data, {
+        ...work,
+        working: () => message.working(),
+        signal: this.closing.signal,
+        cancelled: cancel.signal,
+      });
+      // A run that goes on elsewhere, or not at all, leaves nothing here.
+      if (verdict.kind === 'again' || !['completed', 'waiting'].includes(verdict.status)) await work.host.stopRun(runId);
       if (verdict.kind === 'done') await message.ackAck();
       else {
         if (!this.closing.signal.aborted) this.options.onError(verdict.error);
@@ -159,6 +185,7 @@ export class AmbitWorker {
       this.options.onError(error);
     } finally {
       clearInterval(beat);
+      if (this.attempts.get(runId) === cancel) this.attempts.delete(runId);
     }
   }
 
@@ -186,7 +213,7 @@ export class AmbitWorker {
   }
 }
 
-function safeJson(message: JsMsg): unknown {
+function safeJson(message: Pick<JsMsg, 'json'>): unknown {
   try {
     return message.json();
   } catch {

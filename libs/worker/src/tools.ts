@@ -1,9 +1,20 @@
 import { createHash } from 'node:crypto';
-import { Fault, refusals, subject, toolGateway, worker, type ContentBlock, type ToolRegistration } from '@ambit/contracts';
+import {
+  Fault,
+  platformFaults,
+  refusals,
+  subject,
+  toolGateway,
+  worker,
+  type ContentBlock,
+  type Returns,
+  type ToolRegistration,
+} from '@ambit/contracts';
 import type { Msg, NatsConnection } from '@nats-io/nats-core';
 import type { z } from 'zod';
 import { ask } from './caller.js';
 import { answerOver } from './answer.js';
+import { Results } from './results.js';
 
 type Prepared = z.output<typeof worker.prepareTool.output>;
 type CallInput = z.output<typeof worker.callTool.input>;
@@ -16,13 +27,23 @@ export interface WorkerTool {
     readonly workspaceId: string | null;
     readonly arguments: Readonly<Record<string, unknown>>;
   }) => Promise<Prepared>;
-  readonly run: (
-    input: CallInput,
-    signal: AbortSignal,
-  ) => Promise<{ readonly content: readonly ContentBlock[]; readonly isError?: boolean }>;
+  readonly run: (input: CallInput, signal: AbortSignal) => Promise<ToolAnswer>;
+  /** Ends what calls left running: those of a run that was cancelled, or all of them (null) when the worker leaves or is cut off. */
+  readonly stop?: (runId: string | null) => Promise<void>;
+}
+
+/** What a tool gives back. */
+export interface ToolAnswer {
+  readonly content: readonly ContentBlock[];
+  readonly structuredContent?: unknown;
+  readonly isError?: boolean;
+  /** In place of an answer: it found only now that it needs a permission. Ends the call as failed; a tool asks before, by what it prepares. */
+  readonly asks?: { readonly reason: string; readonly nothingDone: boolean };
 }
 
 const REGISTER_MS = 5_000;
+/** How long the platform takes a worker for alive that it does not hear. */
+const LEASE_MS = 15_000;
 
 export interface ToolHostOptions {
   readonly connection: NatsConnection;
@@ -35,8 +56,10 @@ export interface ToolHostOptions {
 /** Registers a worker's tools with the gateway and answers their calls. */
 export class ToolHost {
   private readonly registrations: readonly ToolRegistration[];
-  private readonly running = new Map<string, AbortController>();
+  private readonly running = new Map<string, { readonly runId: string; readonly controller: AbortController }>();
+  private readonly results = new Results();
   private timer: NodeJS.Timeout | undefined;
+  private registeredAt = performance.now();
   readonly digest: string | null;
 
   constructor(
@@ -62,16 +85,50 @@ export class ToolHost {
     });
     answerOver(connection, worker.callTool, {
       subject: subject(worker.callTool, { agentId, workerId }),
-      handle: (input) => this.call(input),
+      handle: (input, remainingMs) => this.call(input, remainingMs),
+    });
+    answerOver(connection, worker.resultPage, {
+      subject: subject(worker.resultPage, { agentId, workerId }),
+      handle: ({ operationId, offset }) => Promise.resolve(this.results.page(operationId, offset)),
     });
     connection.subscribe(subject(worker.cancelCall, { agentId, workerId }), { callback: (_error, message: Msg) => this.cancel(message) });
     await this.register();
-    this.timer = setInterval(() => void this.register().catch(this.options.onError), REGISTER_MS);
+    this.timer = setInterval(() => void this.renew().catch(this.options.onError), REGISTER_MS);
   }
 
-  stop(): void {
+  /** Stops what runs for a run that was cancelled. */
+  async stopRun(runId: string): Promise<void> {
+    for (const { runId: of, controller } of this.running.values()) if (of === runId) controller.abort(new Error('the run was cancelled'));
+    await this.stopLeft(runId);
+  }
+
+  /** Stops everything, and resolves when it has stopped. */
+  async stop(): Promise<void> {
     clearInterval(this.timer);
-    for (const controller of this.running.values()) controller.abort();
+    await this.stopAll('the worker is shutting down');
+    this.results.clear();
+  }
+
+  private async stopAll(reason: string): Promise<void> {
+    for (const { controller } of this.running.values()) controller.abort(new Error(reason));
+    await this.stopLeft(null);
+  }
+
+  private async stopLeft(runId: string | null): Promise<void> {
+    const ends = await Promise.allSettled(this.tools.flatMap((tool) => (tool.stop === undefined ? [] : [tool.stop(runId)])));
+    for (const end of ends) if (end.status === 'rejected') this.options.onError(end.reason);
+  }
+
+  /** A worker that the platform has not heard for as long as its lease lives is nobody's any more: what it runs ends. */
+  private async renew(): Promise<void> {
+    const beganAt = performance.now();
+    try {
+      await this.register();
+      this.registeredAt = beganAt;
+    } catch (error) {
+      if (performance.now() - this.registeredAt > LEASE_MS - REGISTER_MS) await this.stopAll('the platform was out of reach');
+      throw error;
+    }
   }
 
   private async register(): Promise<void> {
@@ -92,20 +149,35 @@ export class ToolHost {
     return (await this.find(input.tool).prepare?.(input)) ?? { paths: [], cwd: null, argv: [], command: null };
   }
 
-  private async call(input: CallInput) {
+  private async call(input: CallInput, remainingMs: number): Promise<Returns<typeof worker.callTool>> {
     if (input.toolsetDigest !== this.digest) throw new Fault('TARGET_CHANGED', refusals.TARGET_CHANGED);
-    const controller = new AbortController();
-    this.running.set(input.operationId, controller);
-    try {
-      const result = await this.find(input.tool).run(input, controller.signal);
-      return { content: [...result.content], isError: result.isError ?? false };
-    } finally {
-      this.running.delete(input.operationId);
-    }
+    const tool = this.find(input.tool);
+    return this.results.once(input.operationId, async () => {
+      const controller = new AbortController();
+      this.running.set(input.operationId, { runId: input.runId, controller });
+      const timer = setTimeout(() => controller.abort(new Error('nobody waits for it any more')), Math.min(remainingMs, 2 ** 31 - 1));
+      try {
+        const { content, isError, ...more } = await tool.run(input, controller.signal);
+        return { ...more, content: [...content], isError: isError ?? false };
+      } catch (error) {
+        throw failureOf(error, controller.signal);
+      } finally {
+        clearTimeout(timer);
+        this.running.delete(input.operationId);
+      }
+    });
   }
 
   private cancel(message: Msg): void {
     const parsed = worker.cancelCall.payload.safeParse(message.json());
-    if (parsed.success) this.running.get(parsed.data.operationId)?.abort(new Error(parsed.data.reason));
+    if (parsed.success) this.running.get(parsed.data.operationId)?.controller.abort(new Error(parsed.data.reason));
   }
+}
+
+/** Why a tool has no answer. Only its own signal proves that it was cancelled; an error of any name is one that it made itself. */
+function failureOf(error: unknown, signal: AbortSignal): Fault {
+  if (signal.aborted) return new Fault('CANCELLED', platformFaults.CANCELLED);
+  if (error instanceof Fault && error.code !== 'CANCELLED') return error;
+  const reason = (error instanceof Error ? error.message : String(error)).slice(0, 500);
+  return new Fault('TOOL_FAILED', refusals.TOOL_FAILED, { reason }, `The tool failed: ${reason}`);
 }

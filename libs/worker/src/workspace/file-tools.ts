@@ -1,0 +1,238 @@
+import { randomUUID } from 'node:crypto';
+import { constants } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
+import { z } from 'zod';
+import type { WorkerTool } from '../tools.js';
+import type { OpenFolder } from './open-folder.js';
+import { PathProblem, toolFailed } from './path-problem.js';
+import { kindOf } from './volume.js';
+import { textResult, workspaceTool, type Reached, type Workspace } from './workspace.js';
+
+const READ_BYTES_MAX = 16 * 1024 * 1024;
+const READ_TEXT_MAX = 4_500;
+/** So that what was read stands in the result whole, and not behind an artifact. */
+const READ_JSON_MAX = 6 * 1024;
+const WRITE_MAX = 400_000;
+const LIST_MAX = 500;
+
+const path = z.string().min(1).max(4_096);
+const ReadInput = z.strictObject({
+  path: path.describe('A file, from the top of the workspace'),
+  offset: z.int().min(1).default(1).describe('First line, from 1'),
+  limit: z.int().min(1).max(2_000).default(2_000).describe('Lines at most'),
+});
+const WriteInput = z.strictObject({ path, content: z.string().max(WRITE_MAX) });
+const EditInput = z.strictObject({
+  path,
+  old: z.string().min(1).max(WRITE_MAX).describe('Text that stands in the file exactly so, once'),
+  new: z.string().max(WRITE_MAX),
+  all: z.boolean().default(false).describe('Replace every place where it stands'),
+});
+const ListInput = z.strictObject({ path: path.default('.') });
+
+/** The tools that read and write single files. */
+export function fileTools(workspace: Workspace): WorkerTool[] {
+  const at = async (input: { path: string }, place: { sessionId: string; workspaceId: string | null }) => ({
+    paths: [await workspace.resolve(place, input.path)],
+  });
+  return [
+    workspaceTool(
+      {
+        name: 'read',
+        description:
+          'Reads lines of a text file of the workspace, up to 4,500 characters at once; the last line says where to go on. Paths begin at the top of the workspace.',
+        effect: 'read',
+        access: 'file',
+        parallel: true,
+      },
+      ReadInput,
+      {
+        prepare: at,
+        run: (input, call) => workspace.open(call, input.path, async (spot) => textResult(window(await readText(spot), input))),
+      },
+    ),
+    workspaceTool(
+      {
+        name: 'write',
+        description: 'Writes a whole text file of the workspace, in place of what stood there; folders that are missing are made.',
+        effect: 'write',
+        access: 'file',
+        parallel: false,
+      },
+      WriteInput,
+      {
+        prepare: at,
+        run: (input, call) =>
+          workspace.open(call, input.path, async (spot) => {
+            await writeText(spot, input.content);
+            return textResult(`${spot.stats === undefined ? 'Made' : 'Replaced'} ${spot.path}: ${Buffer.byteLength(input.content)} bytes`);
+          }),
+      },
+    ),
+    workspaceTool(
+      {
+        name: 'edit',
+        description: 'Replaces a text in a file of the workspace. The old text must stand there exactly once, or `all` must be set.',
+        effect: 'write',
+        access: 'file',
+        parallel: false,
+      },
+      EditInput,
+      {
+        prepare: at,
+        run: (input, call) =>
+          workspace.open(call, input.path, async (spot) => {
+            const before = await readText(spot);
+            const count = before.split(input.old).length - 1;
+            if (count === 0) throw toolFailed(`${spot.path}: the old text does not stand there; read the file again`);
+            if (count > 1 && !input.all)
+              throw toolFailed(`${spot.path}: the old text stands there ${count} times; give more of it, or set all`);
+            await writeText(
+              spot,
+              before.replaceAll(input.old, () => input.new),
+            );
+            return textResult(`Replaced ${count} ${count === 1 ? 'place' : 'places'} in ${spot.path}`);
+          }),
+      },
+    ),
+    workspaceTool(
+      {
+        name: 'ls',
+        description: 'Lists what a folder of the workspace holds: kind, size and name.',
+        effect: 'read',
+        access: 'file',
+        parallel: true,
+      },
+      ListInput,
+      { prepare: at, run: (input, call) => workspace.open(call, input.path, async (spot) => textResult(await listing(spot))) },
+    ),
+  ];
+}
+
+/** The file's text; bytes that are no text, and more than 16 MiB, are refused. */
+async function readText(spot: Reached): Promise<string> {
+  return readHandle(await openFile(spot), spot.path);
+}
+
+async function openFile(spot: Reached): Promise<FileHandle> {
+  if (spot.stats === undefined) throw new PathProblem('missing', spot.path);
+  if (spot.name === '') throw new PathProblem('not-a-file', spot.path);
+  return spot.folder.file(spot.name);
+}
+
+async function readHandle(handle: FileHandle, name: string): Promise<string> {
+  try {
+    const { size } = await handle.stat();
+    if (size > READ_BYTES_MAX) throw toolFailed(`${name}: ${size} bytes are more than can be read at once; search it with grep`);
+    const buffer = Buffer.alloc(Math.min(size + 1, READ_BYTES_MAX + 1));
+    let length = 0;
+    for (;;) {
+      const { bytesRead } = await handle.read(buffer, length, buffer.length - length, null);
+      length += bytesRead;
+      if (bytesRead === 0 || length === buffer.length) break;
+    }
+    const bytes = buffer.subarray(0, Math.min(length, READ_BYTES_MAX));
+    if (bytes.subarray(0, 8_192).includes(0)) throw toolFailed(`${name}: it is no text`);
+    return bytes.toString('utf8');
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Lines of a text within the room of one result, and where to go on. */
+function window(text: string, { offset, limit }: { readonly offset: number; readonly limit: number }): string {
+  const lines = text.split('\n');
+  if (lines.at(-1) === '') lines.pop();
+  if (offset > lines.length && offset > 1) throw toolFailed(`there are ${lines.length} lines`);
+  const taken: string[] = [];
+  let room = READ_TEXT_MAX;
+  let bytes = READ_JSON_MAX;
+  let isCut = false;
+  for (const line of lines.slice(offset - 1, offset - 1 + limit)) {
+    const size = Buffer.byteLength(JSON.stringify(line));
+    if (line.length + 1 > room || size > bytes) {
+      if (taken.length === 0) {
+        taken.push(line.slice(0, 2_000));
+        isCut = true;
+      }
+      break;
+    }
+    taken.push(line);
+    room -= line.length + 1;
+    bytes -= size;
+  }
+  const last = offset - 1 + taken.length;
+  const notes = [
+    ...(isCut ? [`line ${offset} is longer than what is shown`] : []),
+    ...(last < lines.length ? [`lines ${offset}-${last} of ${lines.length}; go on with offset ${last + 1}`] : []),
+  ];
+  return notes.length === 0 ? taken.join('\n') : `${taken.join('\n')}\n[${notes.join('; ')}]`;
+}
+
+/** Puts a new file in the place of the old one in one step: whoever reads sees the one or the other, and no link is written through. */
+async function writeText(spot: Reached, content: string): Promise<void> {
+  if (spot.name === '') throw new PathProblem('not-a-file', spot.path);
+  if (spot.stats !== undefined && !spot.stats.isFile()) throw new PathProblem('not-a-file', spot.path);
+  const folders: OpenFolder[] = [];
+  try {
+    let folder = spot.folder;
+    const names = [spot.name, ...spot.missing];
+    const name = names.pop() ?? spot.name;
+    for (const missing of names) {
+      folder = await folder.make(missing);
+      folders.push(folder);
+    }
+    const mode = spot.stats === undefined ? 0o644 : Number(spot.stats.mode & 0o777n);
+    const temporary = `.${randomUUID()}.tmp`;
+    const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
+    const handle = await folder.volume.open(folder.at(temporary), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+    try {
+      await folder.verify();
+      if (spot.stats !== undefined) await handle.chmod(mode);
+      await copyOwner(handle, folder);
+      await handle.writeFile(content);
+      await handle.sync();
+      await handle.close();
+      await folder.volume.rename(folder.at(temporary), folder.at(name));
+    } catch (error) {
+      await handle.close().catch(() => undefined);
+      await folder.volume.unlink(folder.at(temporary)).catch(() => undefined);
+      throw error;
+    }
+  } finally {
+    await Promise.all(folders.map((folder) => folder.close()));
+  }
+}
+
+/** What a worker makes in a folder that is another user's is that user's: its commands run as that user. */
+async function copyOwner(handle: FileHandle, folder: OpenFolder): Promise<void> {
+  if (process.getuid?.() !== 0) return;
+  const { uid, gid } = await folder.handle.stat();
+  await handle.chown(uid, gid);
+}
+
+async function listing(spot: Reached): Promise<string> {
+  const folder = spot.name === '' ? spot.folder : await openFolder(spot);
+  try {
+    const entries = await folder.volume.list(folder.here, LIST_MAX + 1);
+    const lines: string[] = [];
+    for (const { name } of entries.slice(0, LIST_MAX).sort((left, right) => (left.name < right.name ? -1 : 1))) {
+      const stats = await folder.look(name);
+      if (stats === undefined) continue;
+      const kind = kindOf(stats);
+      lines.push(`${kind.padEnd(6)} ${kind === 'file' ? String(stats.size).padStart(9) : ''.padStart(9)} ${name}`);
+    }
+    if (entries.length > LIST_MAX) lines.push(`[the folder holds more than ${LIST_MAX} names; use glob]`);
+    return lines.length === 0 ? '[empty]' : lines.join('\n');
+  } finally {
+    if (folder !== spot.folder) await folder.close();
+  }
+}
+
+async function openFolder(spot: Reached): Promise<OpenFolder> {
+  if (spot.stats === undefined) throw new PathProblem('missing', spot.path);
+  if (!spot.stats.isDirectory()) throw new PathProblem('not-a-folder', spot.path);
+  return spot.folder.folder(spot.name);
+}
+
+export { openFolder, readHandle };
