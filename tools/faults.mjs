@@ -2,9 +2,9 @@
 //   --check  says nothing against the tree while no full run of the tests is on record
 // A declared fault stands for one owner and code: several contracts of an owner may share it, and one test is enough. A received one has to be
 // declared exactly there: by its contract or HTTP route, or for results of calls or for runs in general.
-import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import './typescript.mjs';
+import { build } from './build.mjs';
 import { readRecords } from './shown/records.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -19,11 +19,7 @@ if (fullRun === undefined) {
   process.exit(0);
 }
 
-execFileSync('npx', ['--no-install', 'nx', 'run-many', '-t', 'build', '-p', '@ambit/contracts', '--output-style=static'], {
-  cwd: root,
-  stdio: ['ignore', 'ignore', 'inherit'],
-  env: { ...process.env, NX_TUI: 'false' },
-});
+await build(() => undefined);
 const { allContracts, allRoutes, httpFaults, platformFaults, refusals, runFaults } = await import('./gen/contracts.mjs');
 const { judgeFaults } = await import('./shown/judge-faults.ts');
 

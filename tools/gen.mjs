@@ -1,22 +1,14 @@
 // npm run gen: writes what is read off other files. `--check` writes nothing and fails when a file would change.
-import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { build } from './build.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const isCheck = process.argv.includes('--check');
 
-// Generators read the built packages, so that they run on any Node we support; the build is cached by nx.
-execFileSync(
-  'npx',
-  ['--no-install', 'nx', 'run-many', '-t', 'build', '-p', '@ambit/contracts', '@ambit/identity', '@ambit/client', '--output-style=static'],
-  {
-    cwd: root,
-    stdio: ['ignore', 'ignore', 'inherit'],
-    env: { ...process.env, NX_TUI: 'false' },
-  },
-);
+// Generators read the built packages, so that they run on any Node we support.
+await build(() => undefined);
 
 const { asyncapiDocument, validateAsyncapi } = await import('./gen/asyncapi.mjs');
 const { faultsPage } = await import('./gen/faults.mjs');

@@ -4,14 +4,14 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { build } from './build.mjs';
 import { copyTree } from './mutants/copy.mjs';
 import { gateClauses, gateMutant, otherMutants } from './mutants/list.mjs';
 import { findCitations } from './shown/citations.mjs';
 import { readRecords } from './shown/records.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const quiet = { cwd: root, stdio: ['ignore', 'ignore', 'inherit'], env: { ...process.env, NX_TUI: 'false' } };
-execFileSync('npx', ['--no-install', 'nx', 'run-many', '-t', 'build', '--output-style=static'], quiet);
+await build(() => undefined);
 const { GATES } = await import('@ambit/capability');
 
 const gates = GATES.map(({ name }) => name);
