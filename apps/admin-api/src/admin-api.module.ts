@@ -14,6 +14,8 @@ import { CapabilityRoutes } from './capability.routes.js';
 import { HttpKernel } from './http/http-kernel.js';
 import { RouteTable } from './http/route-table.js';
 import { RenewalService } from './renewal.service.js';
+import { RestoreRepository } from './restore.repository.js';
+import { RestoreService } from './restore.service.js';
 import { RunEvents } from './run-events.js';
 import { ServerRoutes } from './server.routes.js';
 import { SessionRoutes } from './session.routes.js';
@@ -53,6 +55,8 @@ const routes = [
     WorkerService,
     WorkerCredentials,
     RenewalService,
+    RestoreRepository,
+    RestoreService,
     RunEvents,
     WorldService,
     ApplyService,

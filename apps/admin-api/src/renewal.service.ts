@@ -5,9 +5,6 @@ import { Injectable } from '@nestjs/common';
 import { CREDENTIAL_MS, WorkerCredentials } from './worker-credentials.js';
 import { WorkerRepository } from './worker.repository.js';
 
-/** A proof is good for this long, either side of our clock. */
-const PROOF_MS = 5 * 60_000;
-
 /** Renews a worker's JWT for the key that it proves to hold. */
 @Injectable()
 export class RenewalService {
@@ -27,7 +24,7 @@ export class RenewalService {
       credential === undefined ||
       credential.agentId !== call.keys.agentId ||
       credential.revokedAt !== null ||
-      !isProven(input, now) ||
+      !isProven(input) ||
       !this.credentials.isOn
     )
       throw fault(adminApi.renewCredential, 'CREDENTIAL_UNKNOWN');
@@ -42,8 +39,8 @@ export class RenewalService {
   }
 }
 
-function isProven({ publicKey, proof, at }: Parsed<typeof adminApi.renewCredential>, now: Date): boolean {
-  if (Math.abs(new Date(at).getTime() - now.getTime()) > PROOF_MS) return false;
+/** The worker's clock is not compared with ours: a JWT is worth nothing without the key, so an old proof opens nothing either. */
+function isProven({ publicKey, proof, at }: Parsed<typeof adminApi.renewCredential>): boolean {
   try {
     return fromPublic(publicKey).verify(Buffer.from(`${publicKey}.${at}`), Buffer.from(proof, 'base64url'));
   } catch {

@@ -78,8 +78,9 @@ export class WorkerCredentials {
     );
   }
 
-  /** Refuses a key from now on; answers once a server has stored that. */
-  async revoke(publicKey: string, now: Date): Promise<void> {
+  /** Refuses keys from now on; answers once a server has stored that. */
+  async revoke(publicKeys: readonly string[], now: Date): Promise<void> {
+    if (publicKeys.length === 0) return;
     const account = await this.workersAccount();
     const system = await connect({
       servers: ServiceConfig.shape.NATS_URL.parse(process.env['NATS_URL']),
@@ -91,7 +92,9 @@ export class WorkerCredentials {
       if (current === undefined) throw new Error('the NATS servers do not know the workers’ account; run ambit init');
       const nowSeconds = Math.floor(now.getTime() / 1_000);
       const claims = readAccount(current);
-      const body = withRevocations(claims.nats, [publicKey], nowSeconds);
+      const unknown = publicKeys.filter((key) => claims.nats.revocations?.[key] === undefined);
+      if (unknown.length === 0) return;
+      const body = withRevocations(claims.nats, unknown, nowSeconds);
       await pushAccount(
         system,
         signAccount(

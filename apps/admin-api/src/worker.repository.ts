@@ -46,6 +46,16 @@ export class WorkerRepository {
     });
   }
 
+  /** Keys that were revoked while a JWT of theirs may still be good. */
+  async revokedKeys(now: Date): Promise<string[]> {
+    const rows = await this.db.adminWorkerCredential.findMany({
+      where: { revokedAt: { not: null }, expiresAt: { gt: now } },
+      select: { publicKey: true },
+      take: 10_000,
+    });
+    return rows.map(({ publicKey }) => publicKey);
+  }
+
   async renewed(id: string, expiresAt: Date): Promise<void> {
     await this.db.adminWorkerCredential.updateMany({ where: { id }, data: { expiresAt } });
   }

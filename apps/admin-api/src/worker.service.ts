@@ -51,7 +51,7 @@ export class WorkerService {
     if (credential.revokedAt !== null) return { revoked: false };
     const { agentId, name, pools, publicKey } = credential;
     await this.workers.revoke(credential, auditOf(request, { action: 'worker.revoked', target: `${agentId}/${name}` }));
-    await this.credentials.revoke(publicKey, now);
+    await this.credentials.revoke([publicKey], now);
     const left = await this.workers.list({ agentId, revokedAt: null }, LIVE);
     for (const pool of pools) {
       if (!left.some((other) => other.pools.includes(pool)))

@@ -20,10 +20,12 @@ import { MessageService } from './message.service.js';
 import { Narrowing } from './narrowing.service.js';
 import { OwnerService } from './owner.service.js';
 import { PoolService } from './pool.service.js';
+import { PrincipalService } from './principal.service.js';
 import { Rebuild } from './rebuild.service.js';
 import { RefreshService } from './refresh.service.js';
 import { Results } from './results.service.js';
 import { Resumes } from './resume.service.js';
+import { Retention } from './retention.service.js';
 import { RunHandlers } from './run.handlers.js';
 import { RunService } from './run.service.js';
 import { SessionHandlers } from './session.handlers.js';
@@ -67,7 +69,7 @@ import { WorkerHandlers } from './worker.handlers.js';
       OwnerService,
       PoolService,
     ],
-    ...[AttemptService, StepService, RefreshService, FinishService, InteractionService, ExplainService, Sweeper, StorageSweeper, Rebuild],
+    ...[AttemptService, StepService, RefreshService, FinishService, InteractionService, ExplainService, Sweeper, StorageSweeper, Rebuild, PrincipalService, Retention],
   ],
 })
 export class SessionServiceModule {}

@@ -2,6 +2,7 @@ import { Answers, type Call } from '@ambit/bus';
 import { sessionService, type Parsed } from '@ambit/contracts';
 import { Controller } from '@nestjs/common';
 import { MessageService } from './message.service.js';
+import { PrincipalService } from './principal.service.js';
 import { SessionService } from './session.service.js';
 import { TapeService } from './tape.service.js';
 
@@ -9,6 +10,7 @@ import { TapeService } from './tape.service.js';
 export class SessionHandlers {
   constructor(
     private readonly sessions: SessionService,
+    private readonly principals: PrincipalService,
     private readonly messages: MessageService,
     private readonly tapes: TapeService,
   ) {}
@@ -27,6 +29,9 @@ export class SessionHandlers {
   }
   @Answers(sessionService.deleteSession) delete(input: Parsed<typeof sessionService.deleteSession>, call: Call) {
     return this.sessions.delete(input.id, call);
+  }
+  @Answers(sessionService.erasePrincipal) erase(input: Parsed<typeof sessionService.erasePrincipal>, call: Call) {
+    return this.principals.erase(input, call);
   }
   @Answers(sessionService.listTape) tape(input: Parsed<typeof sessionService.listTape>) {
     return this.tapes.list(input);

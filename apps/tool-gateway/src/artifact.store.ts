@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto';
 import { Bus } from '@ambit/bus';
 import { objectStores } from '@ambit/contracts';
-import { LOG, type Logger } from '@ambit/service';
+import { CONFIG, LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { Objm, type ObjectStore } from '@nats-io/obj';
+import type { ToolGatewayConfig } from './config.js';
 import { ArtifactRepository, type ArtifactName } from './artifact.repository.js';
 import { BoundedMap } from './domain/bounded-map.js';
 
-const KEPT_MS = 7 * 86_400_000;
+const DAY_MS = 86_400_000;
 const SWEEP_MS = 60_000;
 const UPLOAD_KEPT_MS = 10 * 60_000;
 const SWEEP_AT_ONCE = 200;
@@ -33,6 +34,7 @@ export class ArtifactStore implements OnApplicationBootstrap, OnApplicationShutd
   constructor(
     @Inject(Bus) private readonly bus: Bus,
     @Inject(ArtifactRepository) private readonly repository: ArtifactRepository,
+    @Inject(CONFIG) private readonly config: ToolGatewayConfig,
     @Inject(LOG) private readonly log: Logger,
   ) {}
 
@@ -52,7 +54,7 @@ export class ArtifactStore implements OnApplicationBootstrap, OnApplicationShutd
     const digest = createHash('sha256').update(data).digest('hex');
     const name = { sessionId, digest };
     await this.#opened().putBlob({ name: objectName(name) }, data);
-    await this.repository.put(name, data.length, new Date(Date.now() + KEPT_MS));
+    await this.repository.put(name, data.length, new Date(Date.now() + this.config.AMBIT_KEEP_ARTIFACTS_DAYS * DAY_MS));
     return { digest, bytes: data.length };
   }
 

@@ -44,6 +44,11 @@ export class CallHandlers {
     return { state: await this.cancels.cancel(operationId, reason, call.actor?.id ?? 'system:tool-gateway') };
   }
 
+  @Answers(toolGateway.erasePrincipal)
+  erase(input: Parsed<typeof toolGateway.erasePrincipal>): Promise<Output<typeof toolGateway.erasePrincipal>> {
+    return this.principals.erase(input);
+  }
+
   @Listens(toolGateway.cancelRunCalls)
   runMoved({ runId, abort, reason }: RunMoved): Promise<void> {
     return this.cancels.runMoved(runId, abort, reason);

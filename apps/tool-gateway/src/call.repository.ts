@@ -29,7 +29,8 @@ export interface RefusedCall {
   readonly tool: string;
   readonly target: Target | null;
   readonly argumentsHash: string;
-  readonly preview: string;
+  /** Undefined where only the digest may be kept. */
+  readonly preview: string | undefined;
   readonly fingerprint: string;
   readonly principal: Principal;
   readonly rule: string | null;
@@ -75,7 +76,7 @@ export class CallRepository {
     await this.db.$transaction(async (transaction) => {
       await transaction.gatewayCall.createMany({ data: calls.map(refusedRow), skipDuplicates: true });
       await transaction.gatewayArguments.createMany({
-        data: calls.map(({ operationId, preview }) => ({ operationId, preview })),
+        data: calls.flatMap(({ operationId, preview }) => (preview === undefined ? [] : [{ operationId, preview }])),
         skipDuplicates: true,
       });
       await addToOutbox(transaction, OWNER, calls.map(refusedEvent));

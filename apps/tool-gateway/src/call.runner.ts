@@ -177,7 +177,7 @@ export class CallRunner {
     const { promise, resolve, reject } = withResolvers();
     const open = new OpenCall(claim, promise);
     this.calls.opened(open);
-    this.previews.keep(claim.operationId, at.arguments);
+    this.previews.keep(claim, at.arguments);
     const remainingMs = Math.max(1, standing.held.endsAt - performance.now());
     const timer = setTimeout(() => open.stop('the run’s time is up'), Math.min(remainingMs, 2 ** 31 - 1));
     try {

@@ -1,8 +1,9 @@
-import { argumentsHash, BadArguments, previewArguments, parseArguments, sha256Hex } from '@ambit/capability';
+import { argumentsHash, BadArguments, parseArguments, sha256Hex } from '@ambit/capability';
 import { Bus } from '@ambit/bus';
-import { sessionService, type Authority, type CallResult } from '@ambit/contracts';
+import { sessionService, type Authority, type CallResult, type Target } from '@ambit/contracts';
 import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
+import { ArgumentsPolicy } from './arguments.policy.js';
 import { CallRepository, type RefusedCall } from './call.repository.js';
 import type { CallEnd } from './domain/call-end.js';
 import type { Operation } from './domain/operation.js';
@@ -19,6 +20,7 @@ export class Refusals {
     @Inject(CallRepository) private readonly repository: CallRepository,
     @Inject(GatewayLease) private readonly lease: GatewayLease,
     @Inject(SnapshotCache) private readonly snapshots: SnapshotCache,
+    @Inject(ArgumentsPolicy) private readonly policy: ArgumentsPolicy,
     @Inject(LOG) private readonly log: Logger,
   ) {}
 
@@ -39,13 +41,14 @@ export class Refusals {
   }
 
   /** Writes the record, the audit and the event of refused calls. */
-  forPeople(authority: Authority, refused: readonly { readonly operation: Operation; readonly end: Refused }[]): Promise<void> {
-    return this.repository.refuse(refused.map(({ operation, end }) => this.#row(authority, operation, end)));
+  async forPeople(authority: Authority, refused: readonly { readonly operation: Operation; readonly end: Refused }[]): Promise<void> {
+    await this.repository.refuse(await Promise.all(refused.map(({ operation, end }) => this.#row(authority, operation, end))));
   }
 
-  #row(authority: Authority, operation: Operation, { fault, gate, detail, rule }: Refused): RefusedCall {
+  async #row(authority: Authority, operation: Operation, { fault, gate, detail, rule }: Refused): Promise<RefusedCall> {
     const { operationId, originRunId, runId, sessionId, agentId, fingerprint, step, call } = operation;
-    const { hash, preview } = seen(call.arguments);
+    const target = this.snapshots.held(fingerprint)?.tools.get(call.name)?.target ?? null;
+    const { hash, preview } = await this.#seen(call.arguments, target);
     return {
       operationId,
       originRunId,
@@ -56,7 +59,7 @@ export class Refusals {
       step,
       callId: call.callId,
       tool: call.name,
-      target: this.snapshots.held(fingerprint)?.tools.get(call.name)?.target ?? null,
+      target,
       argumentsHash: hash,
       preview,
       fingerprint,
@@ -70,14 +73,14 @@ export class Refusals {
       at: new Date(),
     };
   }
-}
 
-function seen(text: string): { hash: string; preview: string } {
-  try {
-    const input = parseArguments(text);
-    return { hash: argumentsHash(input), preview: previewArguments(input).text };
-  } catch (error) {
-    if (error instanceof BadArguments) return { hash: sha256Hex(text), preview: JSON.stringify({ unreadable: error.reason }) };
-    throw error;
+  async #seen(text: string, target: Target | null): Promise<{ hash: string; preview: string | undefined }> {
+    try {
+      const input = parseArguments(text);
+      return { hash: argumentsHash(input), preview: await this.policy.textOf(target, input) };
+    } catch (error) {
+      if (error instanceof BadArguments) return { hash: sha256Hex(text), preview: JSON.stringify({ unreadable: error.reason }) };
+      throw error;
+    }
   }
 }

@@ -1,5 +1,6 @@
 import { LOG, type Logger } from '@ambit/service';
 import { Module } from '@nestjs/common';
+import { ArgumentsPolicy } from './arguments.policy.js';
 import { ArtifactHandlers } from './artifact.handlers.js';
 import { ArtifactRepository } from './artifact.repository.js';
 import { ArtifactService } from './artifact.service.js';
@@ -25,6 +26,7 @@ import { BuiltinDispatcher } from './dispatch/builtin.dispatcher.js';
 import { McpDispatcher } from './dispatch/mcp.dispatcher.js';
 import { WorkerDispatcher } from './dispatch/worker.dispatcher.js';
 import { EndedRuns } from './ended-runs.js';
+import { ErasureRepository } from './erasure.repository.js';
 import { ForeignClaims } from './foreign.claims.js';
 import { GatewayLease } from './gateway.lease.js';
 import { GrantRepository } from './grant.repository.js';
@@ -34,6 +36,7 @@ import { OpenCalls } from './open-calls.js';
 import { OutcomeWriter } from './outcome.writer.js';
 import { PlanRepository } from './plan.repository.js';
 import { Preparation } from './preparation.js';
+import { PrincipalService } from './principal.service.js';
 import { Projection } from './projection.js';
 import { Refusals } from './refusals.js';
 import { RunAdmission } from './run.admission.js';
@@ -56,6 +59,7 @@ const builtins = {
   controllers: [BatchHandlers, CallHandlers, ArtifactHandlers, ToolHandlers, DeferredHandlers],
   providers: [
     builtins,
+    ArgumentsPolicy,
     ArtifactRepository,
     ArtifactService,
     ArtifactStore,
@@ -74,6 +78,7 @@ const builtins = {
     CancelService,
     DeferredService,
     EndedRuns,
+    ErasureRepository,
     ForeignClaims,
     GatewayLease,
     GrantRepository,
@@ -84,6 +89,7 @@ const builtins = {
     OutcomeWriter,
     PlanRepository,
     Preparation,
+    PrincipalService,
     Projection,
     Refusals,
     RunAdmission,

@@ -122,6 +122,8 @@ export const httpApi = {
   diffSnapshots: route('GET /v1/snapshot/{fingerprint}/diff/{other}', { summary: 'What changed between two snapshots', action: 'read', params: z.object({ fingerprint: Hex64, other: Hex64 }), output: JsonObject, errors: sessionService.readSnapshot.errors }),
   explain: route('GET /v1/explain', { summary: 'Why a session or agent can or cannot see a tool or skill', action: 'read', query: z.object({ sessionId: Uuid.optional(), agentId: AgentId.optional(), kind: z.enum(['tool', 'skill']).default('tool'), name: z.string().min(1).max(200), as: z.string().max(200).optional() }), output: Explanation, errors: sessionService.explain.errors }),
 
+  erasePrincipal: route('DELETE /v1/principal/{id}', { summary: 'Erase a person or application: its content, arguments, names, tokens and roles; audit keeps ids and digests, and stays verifiable', action: 'administer', params: z.object({ id: Principal.shape.id }), output: z.object({ runs: z.int(), entries: z.int(), sessions: z.int(), calls: z.int(), artifacts: z.int(), tokens: z.int(), grants: z.int() }) }),
+
   listAudit: route('GET /v1/audit', { summary: 'Audit records, oldest first; application/x-ndjson exports them', action: 'audit', query: z.object({ owner: z.string().max(63).optional(), action: z.string().max(100).optional(), target: z.string().max(500).optional(), principal: z.string().max(200).optional(), since: Instant.optional(), ...Paging }), output: page(AuditRecord), answers: 'lines' }),
   verifyAudit: route('GET /v1/audit/verify', { summary: 'Walk every owner’s hash chain', action: 'audit', output: z.object({ intact: z.boolean(), owners: z.array(z.object({ owner: z.string(), records: z.int(), intact: z.boolean(), problem: z.string().nullable() })) }) }),
 

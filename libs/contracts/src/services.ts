@@ -42,6 +42,7 @@ export const services = {
     answers: [
       s.putProject, s.listProjects, s.putAgent, s.getAgent, s.listAgents, s.deleteAgent, s.adjustAgent, s.matchAgent, s.receiveMessage, s.createSession, s.getSession, s.listSessions, s.deleteSession, s.getRun, s.listRuns,
       s.cancelRun, s.getAuthority, s.listTape, s.searchTape, s.tapeContext, s.requestInteractions, s.getInteraction, s.listInteractions, s.decideInteraction, s.settleInteraction, s.recordResults, s.readSnapshot,
+      s.erasePrincipal,
       s.listSnapshots, s.explain, s.revokeOwner, s.ensurePool, s.removePool, s.startRun, s.stepRun, s.readTape, s.renewRun, s.refreshRun, s.finishRun,
     ],
     calls: [g.listTools, g.listCalls, b.catalogueHeads, b.cataloguePage, k.effectiveSkills, p.pluginSlots],
@@ -55,8 +56,8 @@ export const services = {
     stores: { reads: ['AMBIT_JOURNAL', 'ambit_epochs'], writes: { ambit_snapshots: [''], ambit_mappings: [''], ambit_leases_15s: ['run.'], ambit_epochs: ['session-service.'] }, journal: ['ambit.jrn.v1.run.'], consumes: ['AMBIT_RUNS'] },
   },
   'tool-gateway': {
-    answers: [g.executeBatch, g.registerWorker, g.readArtifact, g.writeArtifact, g.getArtifact, g.listTools, g.listCalls, g.getCall, g.resolveCall, g.cancelCall, g.askTool],
-    calls: [s.getAuthority, s.readSnapshot, s.requestInteractions, s.settleInteraction, s.recordResults, s.searchTape, s.tapeContext, s.listTape, s.getAgent, s.adjustAgent, b.ensureInstance, b.executeCall, b.resultPage, k.readSkill, worker.prepareTool, worker.callTool, worker.resultPage],
+    answers: [g.executeBatch, g.registerWorker, g.readArtifact, g.writeArtifact, g.getArtifact, g.listTools, g.listCalls, g.getCall, g.resolveCall, g.cancelCall, g.askTool, g.erasePrincipal],
+    calls: [s.getAuthority, s.readSnapshot, s.requestInteractions, s.settleInteraction, s.recordResults, s.searchTape, s.tapeContext, s.listTape, s.getAgent, s.adjustAgent, b.ensureInstance, b.executeCall, b.resultPage, b.getServer, k.readSkill, worker.prepareTool, worker.callTool, worker.resultPage],
     emits: [g.callEnded, g.callParked, g.toolsChanged, g.auditAppended],
     hears: [s.runChanged],
     enqueues: [],
@@ -117,9 +118,9 @@ export const services = {
   'admin-api': {
     answers: [adminApi.renewCredential],
     calls: [
-      s.putProject, s.listProjects, s.putAgent, s.getAgent, s.listAgents, s.deleteAgent, s.matchAgent, s.receiveMessage, s.createSession, s.getSession, s.listSessions, s.deleteSession, s.getRun, s.listRuns,
+      s.putProject, s.listProjects, s.putAgent, s.getAgent, s.listAgents, s.deleteAgent, s.matchAgent, s.receiveMessage, s.createSession, s.getSession, s.listSessions, s.deleteSession, s.erasePrincipal, s.getRun, s.listRuns,
       s.cancelRun, s.listTape, s.getInteraction, s.listInteractions, s.decideInteraction, s.readSnapshot, s.listSnapshots, s.explain, s.ensurePool, s.removePool,
-      g.getArtifact, g.listTools, g.listCalls, g.getCall, g.resolveCall, g.cancelCall, g.askTool,
+      g.getArtifact, g.listTools, g.listCalls, g.getCall, g.resolveCall, g.cancelCall, g.askTool, g.erasePrincipal,
       b.putServer, b.getServer, b.listServers, b.deleteServer, b.testServer, b.putSecret, b.listSecrets, b.deleteSecret,
       k.putBlob, k.putSkill, k.getSkill, k.listSkills, k.enableSkill, k.disableSkill, k.deleteSkill, k.readSkill,
       p.putBlob, p.installPlugin, p.getPlugin, p.listPlugins, p.enablePlugin, p.disablePlugin, p.uninstallPlugin,

@@ -366,6 +366,11 @@ export const sessionService = {
   listSessions: rpc('ambit.rpc.session-service.v1.session.list', { summary: 'Sessions, newest first', input: z.object({ agentId: AgentId.optional(), projectId: ProjectId.optional(), principalId: z.string().max(200).optional(), ...PageInput }), output: page(Session), idempotent: true }),
   deleteSession: rpc('ambit.rpc.session-service.v1.session.delete', { summary: 'End a session’s runs and remove it whole', input: z.object({ id: Uuid }), output: z.object({ deleted: z.boolean() }), errors: { SESSION_UNKNOWN: unknown('session') }, timeoutMs: 15_000 }),
 
+  erasePrincipal: rpc('ambit.rpc.session-service.v1.principal.erase', {
+    summary: 'End a principal’s runs and remove what it said, what was answered and its names; what remains are digests and ids',
+    input: z.object({ principal: Principal.shape.id }), output: z.object({ runs: z.int().min(0), entries: z.int().min(0), sessionIds: z.array(Uuid).max(10_000) }), idempotent: true, timeoutMs: 120_000,
+  }),
+
   getRun: rpc('ambit.rpc.session-service.v1.run.get', { summary: 'One run', input: z.object({ id: Uuid }), output: Run, errors: { RUN_UNKNOWN: unknown('run') }, idempotent: true }),
   listRuns: rpc('ambit.rpc.session-service.v1.run.list', { summary: 'Runs, newest first', input: z.object({ sessionId: Uuid.optional(), agentId: AgentId.optional(), projectId: ProjectId.optional(), status: RunStatus.optional(), ...PageInput }), output: page(Run), idempotent: true }),
   cancelRun: rpc('ambit.rpc.session-service.v1.run.cancel', {

@@ -132,6 +132,10 @@ export const toolGateway = {
     output: z.object({ epoch: z.int(), reservedTableVersion: z.int(), tools: z.array(ToolRegistration), toolsets: z.array(Toolset), /** Groups of built-in tools that could not be loaded. */ unavailable: z.array(z.object({ group: z.string().max(60), detail: z.string().max(500) })).max(50).default([]) }), idempotent: true,
   }),
   listCalls: rpc('ambit.rpc.tool-gateway.v1.call.list', { summary: 'Calls, newest first', input: z.object({ sessionId: Uuid.optional(), runId: Uuid.optional(), originRunId: Uuid.optional(), agentId: AgentId.optional(), projectId: ProjectId.optional(), parked: z.boolean().optional(), ...PageInput }), output: page(CallRecord), idempotent: true }),
+  erasePrincipal: rpc('ambit.rpc.tool-gateway.v1.principal.erase', {
+    summary: 'Remove the arguments of a principal’s calls, what failures said, its names, and stored results and plans of its sessions; digests stay',
+    input: z.object({ principal: Principal.shape.id, sessionIds: z.array(Uuid).max(1_000) }), output: z.object({ calls: z.int().min(0), artifacts: z.int().min(0) }), idempotent: true, timeoutMs: 120_000,
+  }),
   getCall: rpc('ambit.rpc.tool-gateway.v1.call.get', { summary: 'One call by its operation id', input: z.object({ operationId: Hex64 }), output: CallRecord, errors: { CALL_UNKNOWN: callUnknown }, idempotent: true }),
   resolveCall: rpc('ambit.rpc.tool-gateway.v1.call.resolve', {
     summary: 'A person says how a parked call ended', input: z.object({ operationId: Hex64, as: z.enum(['completed', 'failed']), note: z.string().min(1).max(2_000), by: Principal }), output: CallRecord,

@@ -1,6 +1,7 @@
 export { appendAudit, appendAudits, verifyAudit, type AuditEntry, type AuditVerdict } from './audit.js';
 export { Database, DB, isDatabaseAway, openDatabase, type DatabaseOptions } from './database.js';
 export { Prisma, PrismaClient } from './generated/client.js';
+export { chainEnds, keepLostRecords, type ChainEnd } from './lost-records.js';
 export { migrate } from './migrate.js';
 export { migrationsFolder } from './migrations-folder.js';
 export { addToOutbox, type OutboxId } from './outbox.js';

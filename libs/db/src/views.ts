@@ -59,5 +59,5 @@ export type PluginDb = Pick<
 >;
 export type AdminDb = Pick<
   PrismaClient,
-  Common | 'adminOutbox' | 'adminAudit' | 'adminToken' | 'adminRoleGrant' | 'adminWorkerCredential' | 'adminAuditView'
+  Common | 'adminOutbox' | 'adminAudit' | 'adminToken' | 'adminRoleGrant' | 'adminWorkerCredential' | 'adminAuditView' | 'adminLostRecord'
 >;

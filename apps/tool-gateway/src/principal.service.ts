@@ -1,0 +1,49 @@
+import { toolGateway, type Output, type Parsed } from '@ambit/contracts';
+import { CONFIG, LOG, type Logger } from '@ambit/service';
+import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { ArtifactStore } from './artifact.store.js';
+import type { ToolGatewayConfig } from './config.js';
+import { ErasureRepository } from './erasure.repository.js';
+
+const EVERY_MS = 10 * 60_000;
+const DAY_MS = 86_400_000;
+
+/** Erases what the gateway keeps of people, when it is asked to and when it was kept long enough. */
+@Injectable()
+export class PrincipalService implements OnApplicationBootstrap, OnApplicationShutdown {
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(
+    @Inject(ErasureRepository) private readonly repository: ErasureRepository,
+    @Inject(ArtifactStore) private readonly artifacts: ArtifactStore,
+    @Inject(CONFIG) private readonly config: ToolGatewayConfig,
+    @Inject(LOG) private readonly log: Logger,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    this.#timer = setInterval(
+      () => void this.sweep(new Date()).catch((error: unknown) => this.log.warn({ error }, 'arguments were not swept; it is tried again')),
+      EVERY_MS,
+    );
+  }
+  onApplicationShutdown(): void {
+    clearInterval(this.#timer);
+  }
+
+  async erase({
+    principal,
+    sessionIds,
+  }: Parsed<typeof toolGateway.erasePrincipal>): Promise<Output<typeof toolGateway.erasePrincipal>> {
+    const now = new Date();
+    const calls = await this.repository.principal(principal);
+    const artifacts = await this.repository.sessions(sessionIds, now);
+    // Not only unreadable: gone.
+    while ((await this.artifacts.sweep(now)) > 0);
+    return { calls, artifacts };
+  }
+
+  async sweep(now: Date): Promise<void> {
+    const { AMBIT_KEEP_ARGUMENTS_DAYS: days } = this.config;
+    if (days > 0) await this.repository.argumentsBefore(new Date(now.getTime() - days * DAY_MS));
+  }
+}
