@@ -59,6 +59,19 @@ export class AccessRepository {
     );
   }
 
+  /** Ends every token of a principal and takes its roles; the names of its tokens go. */
+  async removePrincipal(principal: string, audit: AuditEntry): Promise<{ readonly tokens: number; readonly grants: number }> {
+    return this.audited(audit, async (transaction) => {
+      const { count: tokens } = await transaction.adminToken.updateMany({
+        where: { principal, revokedAt: null },
+        data: { revokedAt: new Date(audit.at) },
+      });
+      await transaction.adminToken.updateMany({ where: { principal }, data: { name: 'erased' } });
+      const { count: grants } = await transaction.adminRoleGrant.deleteMany({ where: { who: principal } });
+      return { tokens, grants };
+    });
+  }
+
   async grantsOf(who: readonly string[]): Promise<RoleGrant[]> {
     return (await this.db.adminRoleGrant.findMany({ where: { who: { in: [...who] } }, take: 1_000 })).map(readGrant);
   }

@@ -13,6 +13,8 @@ import { BusHandlers } from './bus.handlers.js';
 import { CapabilityRoutes } from './capability.routes.js';
 import { HttpKernel } from './http/http-kernel.js';
 import { RouteTable } from './http/route-table.js';
+import { PrincipalRoutes } from './principal.routes.js';
+import { PrincipalService } from './principal.service.js';
 import { RenewalService } from './renewal.service.js';
 import { RestoreRepository } from './restore.repository.js';
 import { RestoreService } from './restore.service.js';
@@ -35,6 +37,7 @@ const routes = [
   CapabilityRoutes,
   AuditRoutes,
   AccessRoutes,
+  PrincipalRoutes,
   WorkerRoutes,
   ApplyRoutes,
   StatusRoutes,
@@ -54,6 +57,7 @@ const routes = [
     WorkerRepository,
     WorkerService,
     WorkerCredentials,
+    PrincipalService,
     RenewalService,
     RestoreRepository,
     RestoreService,

@@ -55,6 +55,14 @@ export class AuditRepository {
     await this.db.adminAuditView.createMany({ data, skipDuplicates: true });
   }
 
+  /** Removes what is older than its retention, and never an owner's newest. */
+  async trim(before: Date): Promise<void> {
+    await this.db.$executeRaw`
+      DELETE FROM "admin_api"."audit_view" v USING (
+        SELECT "owner", coalesce(min("sequence") FILTER (WHERE "at" >= ${before}), max("sequence")) AS "first" FROM "admin_api"."audit_view" GROUP BY "owner") k
+      WHERE v."owner" = k."owner" AND v."sequence" < k."first"`;
+  }
+
   async list(where: Prisma.AdminAuditViewWhereInput, page: { readonly skip: number; readonly take: number }): Promise<AuditRecord[]> {
     const rows = await this.db.adminAuditView.findMany({ where, orderBy: [{ at: 'asc' }, { owner: 'asc' }, { sequence: 'asc' }], ...page });
     return rows.map((row) => AuditRecord.parse(row.record));

@@ -1,10 +1,14 @@
 import type { AuditRecord, httpApi } from '@ambit/contracts';
-import { Injectable } from '@nestjs/common';
+import { CONFIG, LOG, type Logger } from '@ambit/service';
+import { Inject, Injectable, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
 import type { z } from 'zod';
 import { AuditRepository } from './audit.repository.js';
+import type { AdminApiConfig } from './config.js';
 import { chainProblem } from './domain/audit-chain.js';
 
 const WALK = 500;
+const TRIM_MS = 60_000;
+const DAY_MS = 86_400_000;
 type Query = z.output<(typeof httpApi.listAudit)['query']>;
 
 const whereOf = (query: Query) => ({
@@ -18,8 +22,27 @@ const skipOf = (query: Query) => Math.max(0, Number(query.cursor ?? 0) || 0);
 
 /** Who did what, for whom, by which rule; and whether anybody changed that afterwards. */
 @Injectable()
-export class AuditService {
-  constructor(private readonly audit: AuditRepository) {}
+export class AuditService implements OnApplicationBootstrap, OnModuleDestroy {
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(
+    private readonly audit: AuditRepository,
+    @Inject(CONFIG) private readonly config: AdminApiConfig,
+    @Inject(LOG) private readonly log: Logger,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    const { AMBIT_KEEP_AUDIT_DAYS: days } = this.config;
+    const trim = (): void =>
+      void this.audit
+        .trim(new Date(Date.now() - days * DAY_MS))
+        .catch((error: unknown) => this.log.warn({ error }, 'the audit view was not trimmed; it is tried again'));
+    if (days > 0) this.#timer = setInterval(trim, TRIM_MS);
+  }
+
+  onModuleDestroy(): void {
+    clearInterval(this.#timer);
+  }
 
   add(record: AuditRecord): Promise<void> {
     return this.audit.add(record);

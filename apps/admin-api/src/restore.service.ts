@@ -5,6 +5,7 @@ import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { AccessRepository } from './access.repository.js';
 import { takingOf, type Taking } from './domain/taken-away.js';
+import { PrincipalService } from './principal.service.js';
 import { RestoreRepository } from './restore.repository.js';
 import { WorkerCredentials } from './worker-credentials.js';
 import { WorkerRepository } from './worker.repository.js';
@@ -30,6 +31,7 @@ export class RestoreService implements OnModuleInit, OnModuleDestroy {
     private readonly access: AccessRepository,
     private readonly workers: WorkerRepository,
     private readonly credentials: WorkerCredentials,
+    private readonly principals: PrincipalService,
     @Inject(LOG) private readonly log: Logger,
   ) {}
 
@@ -103,8 +105,8 @@ export class RestoreService implements OnModuleInit, OnModuleDestroy {
         return this.#switchedOff(() => this.bus.call(skillStore.disableSkill, { agentId: taking.agentId, name: taking.name }, AS_US));
       case 'plugin':
         return this.#switchedOff(() => this.bus.call(pluginRegistry.disablePlugin, { id: taking.id }, { ...AS_US, timeoutMs: 30_000 }));
-      case 'person':
-        return this.#switchedOff(() => this.erasing.erase(taking.id, AS_US));
+      case 'principal':
+        return this.#switchedOff(() => this.principals.erase(taking.id, { identity: AS_US, audit: audit(`principal:${taking.id}`) }));
     }
   }
 

@@ -6,6 +6,7 @@ import { CallService } from './call.service.js';
 import { CancelService } from './cancel.service.js';
 import { EndedRuns } from './ended-runs.js';
 import { OpenCalls } from './open-calls.js';
+import { PrincipalService } from './principal.service.js';
 
 type RunMoved = z.output<typeof toolGateway.cancelRunCalls.payload>;
 type Stop = z.output<typeof toolGateway.cancelOperation.payload>;
@@ -19,6 +20,7 @@ export class CallHandlers {
     @Inject(CancelService) private readonly cancels: CancelService,
     @Inject(EndedRuns) private readonly ended: EndedRuns,
     @Inject(OpenCalls) private readonly open: OpenCalls,
+    @Inject(PrincipalService) private readonly principals: PrincipalService,
   ) {}
 
   @Answers(toolGateway.listCalls)

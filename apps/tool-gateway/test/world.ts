@@ -37,6 +37,7 @@ import { startNats, startPostgres, startService, type TestNats, type TestPostgre
 import { Kvm } from '@nats-io/kv';
 import { headers } from '@nats-io/nats-core';
 import { callDigest } from '../src/domain/stored-step.js';
+import { ToolGatewayConfig } from '../src/config.js';
 import { ToolGatewayModule } from '../src/tool-gateway.module.js';
 
 const AGENT = 'writer';
@@ -142,6 +143,7 @@ export class World {
 
   async gateway(): Promise<RunningService> {
     const service = await startService('tool-gateway', ToolGatewayModule, {
+      config: ToolGatewayConfig,
       nats: this.nats,
       postgres: this.postgres,
       database: openDatabase,

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { auditEvent, AuditRecord, eventMessage } from '@ambit/contracts';
+import { auditEvent, AuditRecord, eventMessage, type Principal } from '@ambit/contracts';
 import { canonicalJson } from './canonical-json.js';
 import { addToOutbox, type OutboxId } from './outbox.js';
 import type { RawSql } from './raw-sql.js';
@@ -26,7 +26,7 @@ export async function appendAudits(transaction: RawSql, owner: string, entries: 
   const rows: { record: AuditRecord; text: string }[] = [];
   for (const entry of entries) {
     const previous = rows.at(-1)?.record ?? { sequence: Number(last?.sequence ?? 0n), hash: last?.hash ?? FIRST };
-    const unsigned = { ...entry, schemaVersion: 1 as const, owner, sequence: previous.sequence + 1, previousHash: previous.hash };
+    const unsigned = { ...entry, actor: nameless(entry.actor), principal: nameless(entry.principal), schemaVersion: 1 as const, owner, sequence: previous.sequence + 1, previousHash: previous.hash };
     const text = canonicalJson(unsigned);
     rows.push({ record: AuditRecord.parse({ ...unsigned, hash: link(unsigned.previousHash, text) }), text });
   }
@@ -46,6 +46,11 @@ export async function appendAudits(transaction: RawSql, owner: string, entries: 
   );
   const told = rows.map(({ record }) => eventMessage(auditEvent(owner), record, { keys: {}, id: record.hash, time: new Date(record.at) }));
   return addToOutbox(transaction, owner, told);
+}
+
+/** The chain keeps ids and no names: a person can be erased, and not one hash changes. */
+function nameless(principal: Principal | null): Principal | null {
+  return principal === null ? null : { ...principal, display: '' };
 }
 
 /** What a walk along an owner's chain found. */

@@ -18,6 +18,8 @@ export interface OutboxRelayOptions {
   readonly publish: (message: StoredMessage) => Promise<{ readonly sequence: number }>;
   /** Whether the stream refused this message for good, so that repeating it cannot help. */
   readonly isRefusal: (error: unknown) => boolean;
+  /** Days that the owner's audit records are kept. @default for ever */
+  readonly keepAuditDays?: number;
 }
 
 /** What became of a row: its position in the stream, or why the stream refused it. */
@@ -269,6 +271,19 @@ export class OutboxRelay {
     await this.#query(
       client,
       `DELETE FROM "${this.#schema}"."outbox" WHERE "settled_at" < now() - interval '${KEEP_SETTLED}' AND "error" IS NULL`,
+    );
+    await this.#trimAudit(client);
+  }
+
+  /** From the oldest on and never the newest: what is left is one unbroken chain, and the next record follows it. */
+  async #trimAudit(client: pg.Client): Promise<void> {
+    const days = this.#options.keepAuditDays ?? 0;
+    if (days === 0) return;
+    await this.#query(
+      client,
+      `DELETE FROM "${this.#schema}"."audit" WHERE "sequence" < (
+         SELECT coalesce(min("sequence") FILTER (WHERE "at" >= now() - $1 * interval '1 day'), max("sequence")) FROM "${this.#schema}"."audit")`,
+      [days],
     );
   }
 

@@ -11,6 +11,8 @@ export const ServiceConfig = z.object({
     .optional(),
   /** The address that ports are opened on; in a container `0.0.0.0`. */
   AMBIT_LISTEN: z.string().min(1).default('127.0.0.1'),
+  /** Days that audit records are kept; 0 = for ever. */
+  AMBIT_KEEP_AUDIT_DAYS: z.coerce.number().min(0).max(36_500).default(0),
   OPS_PORT: z.coerce.number().int().min(0).max(65_535).default(0),
   AMBIT_LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error', 'silent']).default('info'),
   /** `1`: ends when its standard input does, so that no child outlives the process that started it. */

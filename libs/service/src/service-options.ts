@@ -17,6 +17,8 @@ export interface DatabaseContext {
   readonly log: Logger;
   readonly publish: (message: StoredMessage) => Promise<{ readonly sequence: number }>;
   readonly isRefusal: (error: unknown) => boolean;
+  /** 0 = for ever. */
+  readonly keepAuditDays: number;
 }
 
 export interface ServiceDatabase {

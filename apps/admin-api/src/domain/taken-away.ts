@@ -2,7 +2,7 @@ import type { AuditRecord } from '@ambit/contracts';
 
 /** What an act took away, or may have: an agent or server that was changed may have been narrowed. */
 export type Taking =
-  | { readonly kind: 'token' | 'grant' | 'session' | 'person' | 'plugin' | 'agent' | 'server'; readonly id: string }
+  | { readonly kind: 'token' | 'grant' | 'session' | 'principal' | 'plugin' | 'agent' | 'server'; readonly id: string }
   | { readonly kind: 'credential' | 'skill'; readonly agentId: string; readonly name: string }
   | { readonly kind: 'secret'; readonly projectId: string; readonly name: string };
 
@@ -10,7 +10,7 @@ const BY_ACTION: Readonly<Record<string, (target: string) => Taking | undefined>
   'token.revoked': (id) => ({ kind: 'token', id }),
   'access.revoked': (id) => ({ kind: 'grant', id }),
   'worker.revoked': (target) => pair(target, ([agentId, name]) => ({ kind: 'credential', agentId, name })),
-  'person.erase': (target) => ({ kind: 'person', id: after(target, 'principal:') }),
+  'principal.erase': (target) => ({ kind: 'principal', id: after(target, 'principal:') }),
   'session.delete': (target) => ({ kind: 'session', id: after(target, 'session:') }),
   'agent.update': (target) => ({ kind: 'agent', id: after(target, 'agent:') }),
   'agent.delete': (target) => ({ kind: 'agent', id: after(target, 'agent:') }),

@@ -8,6 +8,7 @@ import { addGetCommand } from './get.commands.js';
 import { addInteractionCommands } from './interaction.commands.js';
 import { addManifestCommands } from './manifest.commands.js';
 import { addPluginCommands } from './plugin.commands.js';
+import { addPrincipalCommands } from './principal.commands.js';
 import { addRunCommands } from './run.commands.js';
 import { addSecretCommands } from './secret.commands.js';
 import { addServerCommands } from './server.commands.js';
@@ -33,6 +34,7 @@ export function addCommands(program: Command, context: Context): void {
     addAgentCommands,
     addSecretCommands,
     addTokenCommands,
+    addPrincipalCommands,
     addWorkerCommands,
   ])
     add(program, context);
