@@ -17,6 +17,7 @@ const steps = [
   ['typecheck', ['npm', 'run', '-s', 'typecheck'], 'types of the whole tree'],
   ['format', ['npx', '--no-install', 'prettier', '--check', '--log-level', 'warn', '.'], 'formatting; `npm run format` puts it right'],
   ['hygiene', ['node', 'tools/hygiene.mjs'], 'hosts, paths, leftovers, licences, long files'],
+  ['ownership', ['node', 'tools/ownership.mjs'], 'every app writes and says what is its own'],
   ['knip', ['npx', '--no-install', 'knip', '--no-config-hints'], 'unused files, exports and packages'],
   ['gen', ['node', 'tools/gen.mjs', '--check'], 'generated files are as their sources say'],
   ['requirements', ['npm', 'run', '-s', 'requirements', '--', '--check'], 'tests cite clauses that exist'],

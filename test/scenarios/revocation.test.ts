@@ -1,56 +1,25 @@
-import { mcpBroker, pluginRegistry, sessionService, toolGateway, type FileEntry } from '@ambit/contracts';
+import { pluginRegistry, sessionService, toolGateway } from '@ambit/contracts';
 import { collect } from '@ambit/testing';
 import { afterAll, beforeAll, expect, jest } from '@jest/globals';
-import { createHash, randomUUID } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
 import { intend, type HandRun, type HandWorker } from '../system/by-hand.js';
 import { claimsOf } from '../system/facts.js';
+import { enablePlugin, installPlugin, PLUGIN, PLUGIN_TOOL } from '../system/helper-plugin.js';
 import { bob, Scene } from '../system/scene.js';
 import { verifies } from '../verifies.js';
 
 jest.setTimeout(120_000);
-const PLUGIN = 'helper';
-const TOOL = 'mcp__helper-tools__';
-const SCHEMAS = 'https://agent-plugins.org/schemas/1.0.0';
+const TOOL = PLUGIN_TOOL;
+const enabled = (): Promise<void> => enablePlugin(scene);
 
 let scene: Scene;
 beforeAll(async () => {
   scene = await Scene.start();
   await scene.server('own');
-  await install();
+  await installPlugin(scene);
 });
 afterAll(() => scene?.stop());
 
-/** A package with a counting server and a skill. */
-async function install(): Promise<void> {
-  const server = await readFile(new URL('../fixtures/counting-server.mjs', import.meta.url));
-  const text = (value: unknown): Buffer => Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
-  const files: Readonly<Record<string, Buffer>> = {
-    'plugin.json': text({ $schema: `${SCHEMAS}/plugin.schema.json`, name: PLUGIN, version: '1.0.0' }),
-    'mcp.json': text({
-      $schema: `${SCHEMAS}/mcp.schema.json`,
-      mcpServers: { tools: { type: 'stdio', command: './server.mjs', env: scene.counting.environment } },
-    }),
-    'server.mjs': server,
-    'skills/greeting/SKILL.md': text('---\nname: greeting\ndescription: How to greet.\n---\n\nSay hello.\n'),
-  };
-  const entries: FileEntry[] = [];
-  for (const [path, bytes] of Object.entries(files)) {
-    const digest = createHash('sha256').update(bytes).digest('hex');
-    await scene.bus.call(pluginRegistry.putBlob, { digest, bytes: bytes.byteLength, offset: 0, data: bytes.toString('base64') });
-    entries.push({ path, mode: path === 'server.mjs' ? 'executable' : 'file', bytes: bytes.byteLength, digest });
-  }
-  await scene.bus.call(pluginRegistry.installPlugin, { files: entries, unsigned: 'allow' });
-}
-
-/** Switched on, its server connected. */
-async function enabled(): Promise<void> {
-  await scene.bus.call(pluginRegistry.enablePlugin, { id: PLUGIN });
-  const { items } = await scene.bus.call(mcpBroker.listServers, { owner: `plugin:${PLUGIN}` });
-  expect(items.map(({ slug }) => slug)).toEqual(['helper-tools']);
-  const tested = await scene.bus.call(mcpBroker.testServer, { id: items[0]?.id ?? '' });
-  expect(tested).toMatchObject({ tools: 3 });
-}
 const disable = () => scene.bus.call(pluginRegistry.disablePlugin, { id: PLUGIN });
 
 async function begin(

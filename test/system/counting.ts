@@ -62,6 +62,11 @@ export class Counting {
     return lines.filter((line) => line === `${tool} ${name}`).length;
   }
 
+  /** How often a server of this program was started. */
+  async started(): Promise<number> {
+    return (await readFile(join(this.#folder, 'ran'), 'utf8')).split('\n').filter((line) => line === 'started').length;
+  }
+
   /** Resolves once a `hold` of this name is in the middle of its call. */
   async held(name: string): Promise<void> {
     if (this.#held.has(name)) return;

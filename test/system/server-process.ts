@@ -1,7 +1,11 @@
 import { findNatsServer, startNats, startPostgres, type NatsServer, type PostgresServer } from '@ambit/embedded';
+import { execFile } from 'node:child_process';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
 
 export interface NatsProcessOptions {
   readonly folder: string;
@@ -49,12 +53,21 @@ export class NatsProcess {
     if (this.#server.port !== port) throw new Error(`port ${port} was taken while nats-server was away`);
   }
 
+  /** Killed, and JetStream's store is gone when it comes back; identities are where they were. */
+  async lose(): Promise<void> {
+    await this.kill();
+    await rm(join(this.#options.folder, 'jetstream'), { recursive: true, force: true });
+    await this.restart();
+  }
+
   /** Ends it and forgets what it stored. */
   async remove(): Promise<void> {
     await this.#server.stop();
     await rm(this.#options.folder, { recursive: true, force: true });
   }
 }
+
+const cp = (from: string, to: string): Promise<unknown> => run('cp', ['-a', from, to]);
 
 /** A PostgreSQL that can go away and come back with its data. */
 export class DatabaseProcess {
@@ -92,6 +105,21 @@ export class DatabaseProcess {
     const { port } = this.#server;
     this.#server = await startPostgres({ dataDir: join(this.#folder, 'data'), durable: false, port });
     if (this.#server.port !== port) throw new Error(`port ${port} was taken while PostgreSQL was away`);
+  }
+
+  /** Keeps its data as they are now; it is away for a moment. */
+  async backUp(): Promise<void> {
+    await this.stop();
+    await cp(join(this.#folder, 'data'), join(this.#folder, 'backup'));
+    await this.restart();
+  }
+
+  /** Puts back what was kept. */
+  async restore(): Promise<void> {
+    await this.stop();
+    await rm(join(this.#folder, 'data'), { recursive: true });
+    await cp(join(this.#folder, 'backup'), join(this.#folder, 'data'));
+    await this.restart();
   }
 
   /** Ends it and forgets its data. */

@@ -57,6 +57,8 @@ export interface System {
   readonly nats: NatsProcess;
   /** PostgreSQL, likewise. */
   readonly database: DatabaseProcess;
+  /** Runs `ambit init` again; answers with what it said. */
+  init(...args: readonly string[]): Promise<string>;
   /** Stops PostgreSQL for good. */
   loseDatabase(): Promise<void>;
   /** Writes a credentials file for a worker of an agent, as admin-api would issue it; returns its path. */
@@ -187,6 +189,7 @@ async function build({ options, folder, undo, stop }: Building): Promise<System>
       if (found === undefined) throw new Error(`${name} ${replica} was not started in this system`);
       return found;
     },
+    init: (...args) => runInit({ nats, postgres, keys, resolver }, args),
     loseDatabase: () => postgres.stop(),
     workerCredentials,
     connectWorker: (worker) =>
@@ -222,10 +225,10 @@ interface InitOptions {
   readonly resolver: string;
 }
 
-async function runInit({ nats, postgres, keys, resolver }: InitOptions): Promise<void> {
+async function runInit({ nats, postgres, keys, resolver }: InitOptions, more: readonly string[] = []): Promise<string> {
   const init = startGuarded({
     command: process.execPath,
-    args: [join(root, 'apps', 'init', 'dist', 'main.js')],
+    args: [join(root, 'apps', 'init', 'dist', 'main.js'), ...more],
     env: {
       ...process.env,
       NODE_OPTIONS: '',
@@ -237,6 +240,7 @@ async function runInit({ nats, postgres, keys, resolver }: InitOptions): Promise
   });
   const { code } = await init.exited;
   if (code !== 0) throw new Error(`ambit init failed:\n${init.lastOutput()}`);
+  return init.lastOutput();
 }
 
 function signWorker({ keys, accounts }: Installation, { agentId, credentialName = 'main', pools = ['shared'] }: WorkerOptions): string {

@@ -5,7 +5,7 @@ const TEXT = JSON.stringify({ content: [{ type: 'text', text: '[erased]' }] });
 
 /** What is left of a tape entry: its place, whose call it is and how that ended, and nothing that anybody said. */
 const ERASED = Prisma.sql`
-  "text" = NULL, "retention" = 'erased', "content" = CASE "kind"
+  "text" = '', "retention" = 'erased', "content" = CASE "kind"
     WHEN 'tool_call' THEN json_build_object('callId', "content"->>'callId', 'name', "content"->>'name', 'arguments', '{}')
     WHEN 'tool_result' THEN json_build_object('callId', "content"->>'callId', 'status', "content"->>'status')
     ELSE ${TEXT}::json END`;

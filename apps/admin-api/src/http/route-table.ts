@@ -4,6 +4,7 @@ import { AgentRoutes } from '../agent.routes.js';
 import { ApplyRoutes } from '../apply.routes.js';
 import { AuditRoutes } from '../audit.routes.js';
 import { CapabilityRoutes } from '../capability.routes.js';
+import { PrincipalRoutes } from '../principal.routes.js';
 import { ServerRoutes } from '../server.routes.js';
 import { SessionRoutes } from '../session.routes.js';
 import { SkillRoutes } from '../skill.routes.js';
@@ -27,7 +28,10 @@ export class RouteTable {
     workers: WorkerRoutes,
     apply: ApplyRoutes,
     status: StatusRoutes,
+    principals: PrincipalRoutes,
   ) {
-    this.routes = [agents, servers, skills, sessions, capabilities, audit, access, workers, apply, status].flatMap(({ routes }) => routes);
+    this.routes = [agents, servers, skills, sessions, capabilities, audit, access, workers, apply, status, principals].flatMap(
+      ({ routes }) => routes,
+    );
   }
 }
