@@ -30,7 +30,15 @@ function delegates() {
   return found;
 }
 
-const SENT = { call: 'calls', emit: 'emits', hint: 'emits', eventMessage: 'emits', jobMessage: 'enqueues', enqueue: 'enqueues', signal: 'signals' };
+const SENT = {
+  call: 'calls',
+  emit: 'emits',
+  hint: 'emits',
+  eventMessage: 'emits',
+  jobMessage: 'enqueues',
+  enqueue: 'enqueues',
+  signal: 'signals',
+};
 // Receivers that can be a bucket or JetStream itself; a map of the process is neither.
 const WRITES = /\b(?:bucket|kv|jetstream|streams|objects?Store)\)?\??\.(?:put|putBlob|create|update|delete|purge|drop|remove)\(/i;
 
@@ -47,7 +55,8 @@ export function problemsOf({ app, text }, world) {
   const schemas = new Set(tables.values());
 
   for (const match of text.matchAll(/from '(?:@ambit\/|(?:\.\.\/)+(?:apps\/)?)([a-z-]+)(?:\/[^']*)?'/g)) {
-    if (match[1] !== app && Object.hasOwn(contracts.services, match[1])) problems.push(`${at(match.index)}: imports ${match[1]}, another app`);
+    if (match[1] !== app && Object.hasOwn(contracts.services, match[1]))
+      problems.push(`${at(match.index)}: imports ${match[1]}, another app`);
   }
   for (const match of text.matchAll(/\b(?:db|sql|transaction|client)\.(\w+)\b/g)) {
     const schema = tables.get(match[1]);
@@ -71,7 +80,10 @@ export function problemsOf({ app, text }, world) {
     if (store === undefined) continue;
     const isWritten = Object.hasOwn(writes, store);
     const isStream = match[1] === 'streams';
-    const sends = [...use.enqueues, ...use.works].some(({ stream }) => stream === store) || (store === 'AMBIT_EVENTS' && use.emits.length + use.hears.length > 0) || (store === 'AMBIT_JOURNAL' && use.stores.journal.length > 0);
+    const sends =
+      [...use.enqueues, ...use.works].some(({ stream }) => stream === store) ||
+      (store === 'AMBIT_EVENTS' && use.emits.length + use.hears.length > 0) ||
+      (store === 'AMBIT_JOURNAL' && use.stores.journal.length > 0);
     if (!isWritten && !sends && !reads.includes(store) && !consumes.includes(store))
       problems.push(`${at(match.index)}: uses ${store}, which is not among its stores in services.ts`);
     else if (!isStream && !isWritten && WRITES.test(text)) problems.push(`${at(match.index)}: may write ${store}, which it only reads`);
@@ -88,18 +100,20 @@ export async function ownershipProblems() {
   for (const app of readdirSync(join(root, 'apps'))) {
     for (const path of sources(join(root, 'apps', app, 'src'))) {
       files++;
-      for (const problem of problemsOf({ app, text: readFileSync(path, 'utf8') }, world)) problems.push(`${relative(root, path)}:${problem}`);
+      for (const problem of problemsOf({ app, text: readFileSync(path, 'utf8') }, world))
+        problems.push(`${relative(root, path)}:${problem}`);
     }
   }
   // One owner writes a whole bucket, and where several write one, their keys begin differently.
   const writers = new Map();
   for (const [app, { stores }] of Object.entries(contracts.services)) {
-    for (const [store, prefixes] of Object.entries(stores.writes)) for (const prefix of prefixes) {
-      for (const [other, theirs] of writers.get(store) ?? [])
-        if (other !== app && (prefix.startsWith(theirs) || theirs.startsWith(prefix)) && !SHARED.has(`${store} ${prefix}`))
-          problems.push(`services.ts: ${app} and ${other} both write ${store} ${prefix || '(all of it)'}`);
-      writers.set(store, [...(writers.get(store) ?? []), [app, prefix]]);
-    }
+    for (const [store, prefixes] of Object.entries(stores.writes))
+      for (const prefix of prefixes) {
+        for (const [other, theirs] of writers.get(store) ?? [])
+          if (other !== app && (prefix.startsWith(theirs) || theirs.startsWith(prefix)) && !SHARED.has(`${store} ${prefix}`))
+            problems.push(`services.ts: ${app} and ${other} both write ${store} ${prefix || '(all of it)'}`);
+        writers.set(store, [...(writers.get(store) ?? []), [app, prefix]]);
+      }
   }
   return { files, problems };
 }

@@ -37,7 +37,11 @@ async function becomes<T>(ask: () => Promise<T>, isIt: (answer: T) => boolean): 
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }
-const parked = (runId: string) => becomes(() => scene.bus.call(sessionService.getRun, { id: runId }), ({ status }) => status === 'parked');
+const parked = (runId: string) =>
+  becomes(
+    () => scene.bus.call(sessionService.getRun, { id: runId }),
+    ({ status }) => status === 'parked',
+  );
 
 /** A credential as a person makes it, and its file. */
 async function credential(agentId: string): Promise<{ readonly id: string; readonly file: string }> {
@@ -47,7 +51,11 @@ async function credential(agentId: string): Promise<{ readonly id: string; reado
 }
 async function connects(file: string): Promise<boolean> {
   try {
-    const connection = await connect({ servers: scene.system.natsUrl, authenticator: credsAuthenticator(Buffer.from(file)), reconnect: false });
+    const connection = await connect({
+      servers: scene.system.natsUrl,
+      authenticator: credsAuthenticator(Buffer.from(file)),
+      reconnect: false,
+    });
     await connection.close();
     return true;
   } catch {
@@ -67,13 +75,23 @@ async function going() {
   const stored = await run.step([intend('mcp__one__hold', { name }), intend('mcp__asking__count', { name })]);
   run.batch(stored).catch(() => undefined);
   await scene.counting.held(name);
-  await becomes(() => scene.pending(sessionId), (pending) => pending.length === 1);
+  await becomes(
+    () => scene.pending(sessionId),
+    (pending) => pending.length === 1,
+  );
   return { agent, worker, run, name, stored, sessionId, sceneId, runId: runId ?? '' };
 }
 
 /** The same conversation goes on like any other. */
-async function goesOn({ agent, sceneId, sessionId }: Pick<Awaited<ReturnType<typeof going>>, 'agent' | 'sceneId' | 'sessionId'>): Promise<void> {
-  const again = await becomes(() => scene.send(agent, { sceneId }), ({ runId }) => runId !== null);
+async function goesOn({
+  agent,
+  sceneId,
+  sessionId,
+}: Pick<Awaited<ReturnType<typeof going>>, 'agent' | 'sceneId' | 'sessionId'>): Promise<void> {
+  const again = await becomes(
+    () => scene.send(agent, { sceneId }),
+    ({ runId }) => runId !== null,
+  );
   expect(again.sessionId).toBe(sessionId);
   const next = await (await scene.worker(agent)).begin();
   expect(next.ref.runId).toBe(again.runId);
@@ -129,9 +147,15 @@ it('a backup restored: what was taken away since stays away, runs that were goin
   const server = await scene.server('two');
   const secret = `of bob ${randomUUID()}`;
   const bobs = await scene.send(agent, { principal: bob, content: secret, sceneId: randomUUID() });
-  await becomes(() => scene.bus.call(toolGateway.listCalls, { runId: was.runId }), ({ items }) => items.length === 2);
+  await becomes(
+    () => scene.bus.call(toolGateway.listCalls, { runId: was.runId }),
+    ({ items }) => items.length === 2,
+  );
   await scene.system.database.backUp();
-  await becomes(() => http(scene.system, 'GET /v1/status'), ({ status }) => status === 200);
+  await becomes(
+    () => http(scene.system, 'GET /v1/status'),
+    ({ status }) => status === 200,
+  );
 
   expect(await http(scene.system, `DELETE /v1/token/${carols?.id}`)).toMatchObject({ status: 200 });
   expect(await http(scene.system, `DELETE /v1/worker/${worker.id}`)).toMatchObject({ status: 200 });
@@ -142,7 +166,10 @@ it('a backup restored: what was taken away since stays away, runs that were goin
   const later = await going();
   scene.counting.release(later.name);
   scene.counting.release(was.name);
-  await becomes(() => http(scene.system, 'GET /v1/audit?action=principal.erase'), ({ body }) => (body['items'] as unknown[]).length === 2);
+  await becomes(
+    () => http(scene.system, 'GET /v1/audit?action=principal.erase'),
+    ({ body }) => (body['items'] as unknown[]).length === 2,
+  );
 
   await Promise.all(services.map((name) => scene.system.process(name).stop()));
   await scene.system.database.restore();
@@ -195,7 +222,10 @@ it('a principal erased: its words, arguments and names are gone, its token too, 
   const { body } = await http(scene.system, `DELETE /v1/principal/${dave.id}`);
   expect(httpApi.erasePrincipal.output.parse(body)).toMatchObject({ runs: 1, sessions: 1, tokens: 1, grants: 1 });
   expect(await shown()).not.toContain(word);
-  expect(await scene.bus.call(sessionService.getRun, { id: runId ?? '' })).toMatchObject({ status: 'cancelled', principal: { id: dave.id, display: '' } });
+  expect(await scene.bus.call(sessionService.getRun, { id: runId ?? '' })).toMatchObject({
+    status: 'cancelled',
+    principal: { id: dave.id, display: '' },
+  });
   expect(await http(scene.system, 'GET /v1/agent', { token })).toMatchObject({ status: 401 });
   const records = await becomes(
     () => http(scene.system, `GET /v1/audit?principal=${encodeURIComponent(dave.id)}`, { headers: { accept: 'application/x-ndjson' } }),

@@ -23,7 +23,9 @@ it('each rule names what breaks it', () => {
 });
 
 it('what is an app’s own is no problem', () => {
-  expect(of('tool-gateway', 'this.bus.call(sessionService.getAuthority, { runId }); this.db.gatewayCall.count(); open(buckets.snapshots.name)')).toEqual([]);
+  expect(
+    of('tool-gateway', 'this.bus.call(sessionService.getAuthority, { runId }); this.db.gatewayCall.count(); open(buckets.snapshots.name)'),
+  ).toEqual([]);
 });
 
 it('the tree keeps them', async () => {

@@ -37,7 +37,8 @@ export class RestoreService implements OnModuleInit, OnModuleDestroy {
 
   async onModuleInit(): Promise<void> {
     await this.#untilDone(() => this.#again());
-    if (this.credentials.isOn) await this.#untilDone(async () => this.credentials.revoke(await this.workers.revokedKeys(new Date()), new Date()));
+    if (this.credentials.isOn)
+      await this.#untilDone(async () => this.credentials.revoke(await this.workers.revokedKeys(new Date()), new Date()));
   }
 
   onModuleDestroy(): void {
@@ -85,15 +86,35 @@ export class RestoreService implements OnModuleInit, OnModuleDestroy {
       }
       case 'agent':
         return this.#switchedOff(async () => {
-          const { version, createdAt: _created, updatedAt: _updated, policyVersion: _policy, ...agent } = await this.bus.call(sessionService.getAgent, { id: taking.id }, AS_US);
+          const {
+            version,
+            createdAt: _created,
+            updatedAt: _updated,
+            policyVersion: _policy,
+            ...agent
+          } = await this.bus.call(sessionService.getAgent, { id: taking.id }, AS_US);
           await this.bus.call(sessionService.putAgent, { ...agent, enabled: false, ifVersion: version }, AS_US);
         });
       case 'server':
         return this.#switchedOff(async () => {
-          const { slug, projectId, display, transport, instances, timeouts, readOnly, argumentsKept, owner, set, version } = await this.bus.call(mcpBroker.getServer, { id: taking.id }, AS_US);
+          const { slug, projectId, display, transport, instances, timeouts, readOnly, argumentsKept, owner, set, version } =
+            await this.bus.call(mcpBroker.getServer, { id: taking.id }, AS_US);
           await this.bus.call(
             mcpBroker.putServer,
-            { slug, projectId, display, transport, instances, timeouts, readOnly, argumentsKept, owner, set, enabled: false, ifVersion: version },
+            {
+              slug,
+              projectId,
+              display,
+              transport,
+              instances,
+              timeouts,
+              readOnly,
+              argumentsKept,
+              owner,
+              set,
+              enabled: false,
+              ifVersion: version,
+            },
             AS_US,
           );
         });

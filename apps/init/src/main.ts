@@ -72,7 +72,8 @@ try {
   const config = readConfig(process.env);
   const [command, ...rest] = process.argv.slice(2);
   const isRestored = command === '--after-restore';
-  if ((command !== undefined && command !== 'keys' && !isRestored) || rest.length > 0) throw new Error('usage: init [keys | --after-restore]');
+  if ((command !== undefined && command !== 'keys' && !isRestored) || rest.length > 0)
+    throw new Error('usage: init [keys | --after-restore]');
   if (isRestored && (config.NATS_URL === undefined || config.DATABASE_URL === undefined))
     throw new Error('init --after-restore compares the restored database with NATS: set DATABASE_URL and NATS_URL');
   const nowSeconds = Math.floor(Date.now() / 1_000);

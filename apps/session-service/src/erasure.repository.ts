@@ -14,7 +14,12 @@ const ERASED = Prisma.sql`
 export const erasure = {
   /** Sessions that are a principal's, oldest first. */
   async sessionsOf(db: Reader, principal: string, limit: number): Promise<string[]> {
-    const rows = await db.session.findMany({ where: { principalId: principal }, select: { id: true }, orderBy: { createdAt: 'asc' }, take: limit });
+    const rows = await db.session.findMany({
+      where: { principalId: principal },
+      select: { id: true },
+      orderBy: { createdAt: 'asc' },
+      take: limit,
+    });
     return rows.map(({ id }) => id);
   },
 

@@ -25,7 +25,10 @@ export class PrincipalService {
     return this.transactions.run(async (unit) => {
       const sessionIds = await erasure.sessionsOf(unit.sql, principal, SESSIONS);
       const entries = await erasure.principal(unit.sql, principal);
-      unit.audit({ action: 'principal.erase', target: `principal:${principal}`, projectId: null, reason: `${entries} entries` }, doerOf(call));
+      unit.audit(
+        { action: 'principal.erase', target: `principal:${principal}`, projectId: null, reason: `${entries} entries` },
+        doerOf(call),
+      );
       return { runs: open.length, entries, sessionIds };
     });
   }

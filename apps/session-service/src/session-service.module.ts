@@ -69,7 +69,19 @@ import { WorkerHandlers } from './worker.handlers.js';
       OwnerService,
       PoolService,
     ],
-    ...[AttemptService, StepService, RefreshService, FinishService, InteractionService, ExplainService, Sweeper, StorageSweeper, Rebuild, PrincipalService, Retention],
+    ...[
+      AttemptService,
+      StepService,
+      RefreshService,
+      FinishService,
+      InteractionService,
+      ExplainService,
+      Sweeper,
+      StorageSweeper,
+      Rebuild,
+      PrincipalService,
+      Retention,
+    ],
   ],
 })
 export class SessionServiceModule {}

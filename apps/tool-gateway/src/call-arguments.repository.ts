@@ -38,7 +38,11 @@ export class CallArguments implements OnApplicationShutdown {
     const waiting = this.#waiting.splice(0);
     if (waiting.length === 0) return;
     this.#writing = this.#writing
-      .then(() => Promise.all(waiting.map(async ({ operationId, target, input }) => ({ operationId, preview: await this.policy.textOf(target, input) }))))
+      .then(() =>
+        Promise.all(
+          waiting.map(async ({ operationId, target, input }) => ({ operationId, preview: await this.policy.textOf(target, input) })),
+        ),
+      )
       .then((rows) => rows.flatMap(({ operationId, preview }) => (preview === undefined ? [] : [{ operationId, preview }])))
       .then((rows) => this.db.gatewayArguments.createMany({ data: rows, skipDuplicates: true }))
       .then(

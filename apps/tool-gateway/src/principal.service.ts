@@ -30,10 +30,7 @@ export class PrincipalService implements OnApplicationBootstrap, OnApplicationSh
     clearInterval(this.#timer);
   }
 
-  async erase({
-    principal,
-    sessionIds,
-  }: Parsed<typeof toolGateway.erasePrincipal>): Promise<Output<typeof toolGateway.erasePrincipal>> {
+  async erase({ principal, sessionIds }: Parsed<typeof toolGateway.erasePrincipal>): Promise<Output<typeof toolGateway.erasePrincipal>> {
     const now = new Date();
     const calls = await this.repository.principal(principal);
     const artifacts = await this.repository.sessions(sessionIds, now);

@@ -26,7 +26,15 @@ export async function appendAudits(transaction: RawSql, owner: string, entries: 
   const rows: { record: AuditRecord; text: string }[] = [];
   for (const entry of entries) {
     const previous = rows.at(-1)?.record ?? { sequence: Number(last?.sequence ?? 0n), hash: last?.hash ?? FIRST };
-    const unsigned = { ...entry, actor: nameless(entry.actor), principal: nameless(entry.principal), schemaVersion: 1 as const, owner, sequence: previous.sequence + 1, previousHash: previous.hash };
+    const unsigned = {
+      ...entry,
+      actor: nameless(entry.actor),
+      principal: nameless(entry.principal),
+      schemaVersion: 1 as const,
+      owner,
+      sequence: previous.sequence + 1,
+      previousHash: previous.hash,
+    };
     const text = canonicalJson(unsigned);
     rows.push({ record: AuditRecord.parse({ ...unsigned, hash: link(unsigned.previousHash, text) }), text });
   }

@@ -170,7 +170,14 @@ function openDatabase<S extends z.ZodObject>(
     throw new BadConfiguration(
       `The configuration is wrong; set these environment variables:\n- DATABASE_URL: ${owner} keeps its state in Postgres; a postgresql:// URL`,
     );
-  return options.database({ url: base.DATABASE_URL, owner, log, publish: (message) => bus.store(message), isRefusal: isRefusedByStream, keepAuditDays: base.AMBIT_KEEP_AUDIT_DAYS });
+  return options.database({
+    url: base.DATABASE_URL,
+    owner,
+    log,
+    publish: (message) => bus.store(message),
+    isRefusal: isRefusedByStream,
+    keepAuditDays: base.AMBIT_KEEP_AUDIT_DAYS,
+  });
 }
 
 /** The declarations of what a service reads, writes, consumes, emits or hands out. */
