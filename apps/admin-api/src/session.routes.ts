@@ -51,6 +51,51 @@ export class SessionRoutes {
       return this.bus.call(sessionService.deleteSession, request.params, { ...request.caller.identity, signal: request.signal });
     }),
     bind(
+      httpApi.updateSession,
+      async (request) => {
+        const { params, body, caller, ifVersion, signal } = request;
+        await this.own(request, params.id);
+        const change = { ...params, ...body, ...(ifVersion === undefined ? {} : { ifVersion }) };
+        return this.bus.call(sessionService.updateSession, change, { ...caller.identity, signal });
+      },
+      ['send'],
+    ),
+    bind(httpApi.transferSession, async (request) => {
+      const { params, body, caller, signal } = request;
+      caller.require('operate', await this.session(request, params.id));
+      // Whoever gives a session to an agent could as well send it messages.
+      caller.require('operate', { agentId: body.agentId });
+      return this.bus.call(sessionService.transferSession, { ...params, ...body }, { ...caller.identity, signal });
+    }),
+    bind(
+      httpApi.forkSession,
+      async (request) => {
+        await this.own(request, request.params.id);
+        return this.bus.call(sessionService.forkSession, request.params, { ...request.caller.identity, signal: request.signal });
+      },
+      ['send'],
+    ),
+    bind(
+      httpApi.clearSession,
+      async (request) => {
+        await this.own(request, request.params.id);
+        return this.bus.call(sessionService.clearSession, request.params, { ...request.caller.identity, signal: request.signal });
+      },
+      ['send'],
+    ),
+    bind(
+      httpApi.listDelegations,
+      async (request) => {
+        const { id } = await this.session(request, request.params.id);
+        return this.bus.call(sessionService.listDelegations, { sessionId: id }, { ...request.caller.identity, signal: request.signal });
+      },
+      ['send'],
+    ),
+    bind(httpApi.createDraft, ({ body, caller, signal }) => {
+      requireSender(caller, body.principal.id, body.agentId);
+      return this.bus.call(sessionService.createDraft, body, { ...caller.identity, principal: body.principal, signal });
+    }),
+    bind(
       httpApi.listTape,
       async (request) => {
         await this.session(request, request.params.id);
@@ -127,6 +172,13 @@ export class SessionRoutes {
   private async session({ caller, signal }: Asking, id: string): Promise<Session> {
     const session = await this.bus.call(sessionService.getSession, { id }, { ...caller.identity, signal });
     caller.requireSession(session);
+    return session;
+  }
+
+  /** A session that the caller may change: by its role, or because it is for whom it acts. */
+  private async own({ caller, signal }: Asking, id: string): Promise<Session> {
+    const session = await this.bus.call(sessionService.getSession, { id }, { ...caller.identity, signal });
+    caller.requireSession(session, 'operate');
     return session;
   }
 

@@ -35,9 +35,9 @@ function projectOf(row: ProjectRow): Project {
   return { ...row, createdAt: row.createdAt.toISOString(), updatedAt: row.updatedAt.toISOString() };
 }
 
-/** The agent changed since it was read; what was decided from it is decided again. */
-export class AgentMoved extends Error {
-  override readonly name = 'AgentMoved';
+/** An agent or a session changed since it was read; what was decided from it is decided again. */
+export class Overtaken extends Error {
+  override readonly name = 'Overtaken';
 }
 
 export interface AgentFilter {
@@ -61,11 +61,17 @@ export const agents = {
 
   /**
    * Holds the agent as it was read until the transaction ends, before any session is locked. A change of it waits, and then finds the run that is made
-   * here; where one came first, {@link AgentMoved}.
+   * here; where one came first, {@link Overtaken}.
    */
   async hold(db: Reader, { id, version }: Pick<Agent, 'id' | 'version'>): Promise<void> {
     const rows = await db.$queryRaw<{ version: number }[]>`SELECT "version" FROM "session_service"."agent" WHERE "id" = ${id} FOR SHARE`;
-    if (rows[0]?.version !== version) throw new AgentMoved();
+    if (rows[0]?.version !== version) throw new Overtaken();
+  },
+
+  /** Versions of agents, for whoever composed from them and wants to know whether they still stand. */
+  async versions(db: Reader, ids: readonly string[]): Promise<Map<string, number>> {
+    const rows = await db.agent.findMany({ where: { id: { in: [...ids] } }, select: { id: true, version: true } });
+    return new Map(rows.map(({ id, version }) => [id, version]));
   },
 
   /** Locks the agent for a change of it. */
@@ -130,13 +136,13 @@ export const projects = {
 
 const TRIES = 5;
 
-/** Does something again that was decided from an agent which changed meanwhile. */
-export async function withFreshAgent<T>(work: () => Promise<T>): Promise<T> {
+/** Does something again that was decided from an agent or a session which changed meanwhile. */
+export async function withFresh<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await work();
     } catch (error) {
-      if (!(error instanceof AgentMoved) || attempt === TRIES) throw error;
+      if (!(error instanceof Overtaken) || attempt === TRIES) throw error;
     }
   }
 }

@@ -123,7 +123,7 @@ export class AgentService {
     if (!change.isChanged) return { agent: change.agent, moved: [] };
     await projects.ensure(unit.sql, spec.projectId, unit.now);
     await agents.store(unit.sql, change.agent);
-    const moved = change.movesAuthority ? (await runs.openIds(unit.sql, { agentId: spec.id })).sort() : [];
+    const moved = change.movesAuthority ? await runs.openUnder(unit.sql, { agentId: spec.id }) : [];
     for (const runId of moved) await this.narrowing.move(unit, runId, CHANGED);
     unit.tell(agentChanged(change.agent, false, unit.now));
     unit.audit(

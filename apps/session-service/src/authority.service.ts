@@ -1,6 +1,6 @@
-import { fault, sessionService, type Authority } from '@ambit/contracts';
+import { fault, sessionService, type Agent, type Authority } from '@ambit/contracts';
 import { OutboxRelay } from '@ambit/db';
-import { readSnapshot } from '@ambit/capability';
+import { narrowerMode, policyInSlot, readSnapshot } from '@ambit/capability';
 import { Inject, Injectable } from '@nestjs/common';
 import { agents, readablePolicy } from './agent.repository.js';
 import { tokensOf } from './domain/attempt.js';
@@ -66,11 +66,14 @@ export class AuthorityService {
       throw fault(sessionService.getAuthority, 'TOOL_NOT_IN_SNAPSHOT');
     const fences = await this.fences.of(Object.keys(mapping.owners));
     const above = await sessions.ancestors(db, session);
+    if (session.parentSessionId !== null && above.length === 0) throw fault(sessionService.getAuthority, 'TOOL_NOT_IN_SNAPSHOT');
     const ancestors = await Promise.all(
-      above.map(async ({ agentId, mode }) => {
+      above.map(async ({ agentId, mode }, index) => {
         const ancestor = await agents.find(db, agentId);
         if (ancestor === undefined) throw fault(sessionService.getAuthority, 'TOOL_NOT_IN_SNAPSHOT');
-        return { agentId, enabled: ancestor.enabled, mode, policy: readablePolicy(ancestor) };
+        const below = index === 0 ? session : above[index - 1];
+        const policy = readablePolicy(ancestor);
+        return { agentId, enabled: ancestor.enabled, mode, policy: policy === null ? null : policyInSlot(policy, below?.slot ?? null) };
       }),
     );
     const { id: runId, originRunId, sessionId, agentId, projectId, kind, status, stateVersion, fingerprint, pool, principal } = run;
@@ -88,16 +91,23 @@ export class AuthorityService {
       principal,
       tokens: tokensOf(run, attempts),
       workerId: attempts.at(-1)?.workerId ?? null,
-      mode: session.mode,
+      mode: above.reduce((narrow, { mode }) => narrowerMode(narrow, mode), session.mode),
       enabled: agent.enabled,
       policy: readablePolicy(agent),
       policyVersion: agent.policyVersion,
       ancestors,
+      knownAgents: await this.#knownAgents(agent),
       revokedOwners: Object.entries(mapping.owners).flatMap(([owner, fence]) => ((fences.get(owner) ?? 0) > fence ? [owner] : [])),
       skills: await this.#skillsOf(run),
       step: newest === undefined ? null : { step: newest.step, callsBefore: newest.callsBefore, calls: [...newest.calls] },
       remainingMs: hasEnded(run) ? 0 : remainingMs(run, new Date()),
     };
+  }
+
+  /** Of the agents that the policy names as subagents, those that are there. */
+  async #knownAgents({ policy }: Agent): Promise<string[]> {
+    const named = new Set(Object.values(policy.subagents).map(({ agent }) => agent));
+    return named.size === 0 ? [] : (await agents.enabled(this.transactions.read)).flatMap(({ id }) => (named.has(id) ? [id] : []));
   }
 
   async #skillsOf({ agentId, fingerprint }: RunRecord): Promise<Authority['skills']> {

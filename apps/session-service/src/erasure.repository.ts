@@ -49,6 +49,11 @@ export const erasure = {
     await db.$executeRaw`
       UPDATE "session_service"."session" SET "principal" = jsonb_set("principal", '{display}', '""'), "conversation_key" = NULL, "scene_id" = '', "thread" = NULL
       WHERE "principal_id" = ${principal}`;
+    await db.draft.deleteMany({ where: { principalId: principal } });
+    await db.$executeRaw`
+      UPDATE "session_service"."delegation_task" t SET "title" = '', "prompt" = '', "expected_output" = NULL, "result" = NULL FROM "session_service"."delegation" d
+      WHERE d."id" = t."delegation_id" AND d."principal"->>'id' = ${principal}`;
+    await db.$executeRaw`UPDATE "session_service"."delegation" SET "principal" = jsonb_set("principal", '{display}', '""') WHERE "principal"->>'id' = ${principal}`;
     return entries;
   },
 

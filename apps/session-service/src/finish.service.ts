@@ -7,6 +7,8 @@ import { messagePosted, runJob } from './domain/facts.js';
 import { userVisible } from './domain/faults.js';
 import type { RunRecord } from './domain/run-state.js';
 import { Endings } from './ending.service.js';
+import { DelegationService } from './delegation.service.js';
+import { Instructions } from './instruction.service.js';
 import { interactions } from './interaction.repository.js';
 import { jobOf } from './launch.service.js';
 import { Leases } from './lease.service.js';
@@ -36,6 +38,8 @@ export class FinishService {
     private readonly results: Results,
     private readonly resumes: Resumes,
     private readonly messages: MessageService,
+    private readonly instructions: Instructions,
+    private readonly delegations: DelegationService,
   ) {}
 
   async finish(input: Finish, call: Call<typeof sessionService.finishRun>): Promise<Output<typeof sessionService.finishRun>> {
@@ -46,7 +50,10 @@ export class FinishService {
     const finished = await this.transactions.runFlushed((unit) => this.#close(unit, from, input));
     await this.leases.release(run.id);
     const resumeRunId = finished.status === 'suspended' ? await this.resumes.resume(run.id) : null;
-    if (finished.endedAt !== null) await this.messages.advance(run.sessionId);
+    if (finished.endedAt !== null) {
+      await this.messages.advance(run.sessionId);
+      await this.delegations.advanceOf(run.sessionId);
+    }
     return { status: finished.status, resumeRunId };
   }
 
@@ -60,7 +67,8 @@ export class FinishService {
       if (agent === undefined || session === undefined) return;
       const next = { ...run, jobVersion: run.jobVersion + 1 };
       await runs.store(unit, next);
-      unit.tell(runJob(next, jobOf(agent, session)));
+      const instructions = await this.instructions.of(unit.sql, agent, run.fingerprints[0] ?? run.fingerprint);
+      unit.tell(runJob(next, { ...jobOf(agent, session, run), instructions }));
     });
   }
 
@@ -104,7 +112,8 @@ export class FinishService {
   async #post(unit: Unit, run: RunRecord): Promise<void> {
     const said = await tape.lastSaid(unit.sql, run.originRunId);
     const session = await sessions.find(unit.sql, run.sessionId);
-    if (said === undefined || session === undefined) return;
+    // What a subagent says is for its parent alone.
+    if (said === undefined || session === undefined || session.kind === 'subagent') return;
     const { content } = Said.parse(said.content);
     unit.tell(messagePosted(run, session, { content, now: unit.now }));
   }

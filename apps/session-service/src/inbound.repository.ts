@@ -39,6 +39,10 @@ export const inbound = {
     });
   },
 
+  async dropQueue(unit: Unit, sessionId: string): Promise<void> {
+    await unit.sql.queuedMessage.deleteMany({ where: { sessionId } });
+  },
+
   /** The message that waits longest. */
   async first(db: Reader, sessionId: string): Promise<{ readonly place: number; readonly message: MessageIn } | undefined> {
     const row = await db.queuedMessage.findFirst({ where: { sessionId }, orderBy: { place: 'asc' } });

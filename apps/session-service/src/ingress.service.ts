@@ -10,7 +10,7 @@ import {
   type Switches,
 } from '@ambit/capability';
 import { Fault, mcpBroker, pluginRegistry, skillStore, toolGateway, type Agent } from '@ambit/contracts';
-import { CONFIG, LOG, type Logger } from '@ambit/service';
+import { CONFIG, LOG, Metrics, type Logger } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
 import { agents } from './agent.repository.js';
 import { Catalogues } from './catalogues.service.js';
@@ -27,6 +27,8 @@ export interface Projection {
   readonly owners: readonly string[];
   readonly tools: number;
   readonly skills: number;
+  /** Sources that could not be read: what they offer is missing. */
+  readonly degraded: readonly string[];
 }
 export interface Prepared {
   readonly projection: Projection;
@@ -49,6 +51,7 @@ export class Ingress {
   /** By world and those fields: what was composed. */
   readonly #projections = new Lru<Projection>(KEPT);
   readonly #switches: Switches;
+  readonly #composed: ReturnType<Metrics['counter']>;
   /** Compositions made by this process; a request on an unchanged world adds none. */
   compositions = 0;
 
@@ -59,7 +62,9 @@ export class Ingress {
     private readonly transactions: Transactions,
     @Inject(CONFIG) config: SessionServiceConfig,
     @Inject(LOG) private readonly log: Logger,
+    metrics: Metrics,
   ) {
+    this.#composed = metrics.counter({ name: 'ambit_compositions_total', help: 'Snapshots composed; an unchanged world adds none' });
     this.#switches = { skills: true, mcp: true, mcpSkills: config.FEATURE_MCP_SKILLS === '1' };
   }
 
@@ -109,6 +114,7 @@ export class Ingress {
     const policies = [whose.agent, ...whose.ancestors].map(({ policy }) => policy);
     const catalogues = await this.catalogues.of(heads, { policies, ...(within === undefined ? {} : { within }) });
     this.compositions++;
+    this.#composed.inc();
     const composition = compose(compositionOf(whose, seen, { switches: this.#switches, catalogues }));
     const text = canonicalRecord(composition.record);
     const { tools, skills } = composition.record;
@@ -118,6 +124,7 @@ export class Ingress {
       owners: ownersOf(composition.record),
       tools: tools.length,
       skills: skills.length,
+      degraded: versions.failed.map(sourceName),
     };
     const memo = { world, key: cacheKey(versions, whose.subject, composition.consulted), consulted: composition.consulted };
     return { projection, text, fences: fencesOf(projection.owners, fences), memo };
@@ -150,4 +157,9 @@ export class Ingress {
       return { ok: false, detail: error instanceof Fault ? error.message : 'the source did not answer' };
     }
   }
+}
+
+/** `skill-store.user.skills` → `skills`, as people are told. */
+function sourceName(feature: string): string {
+  return feature.split('.').at(-1) ?? feature;
 }

@@ -14,7 +14,7 @@ import { Endings } from './ending.service.js';
 import { uuidV7 } from './ids.js';
 import { interactions, publicInteraction, type InteractionRecord } from './interaction.repository.js';
 import { Resumes } from './resume.service.js';
-import { pageOf, placeFrom } from './run.service.js';
+import { pageOf, placeFrom } from './paging.js';
 import { runs } from './run.repository.js';
 import { sessions } from './session.repository.js';
 import { snapshots } from './snapshot.repository.js';

@@ -4,6 +4,7 @@ import { runJob } from './domain/facts.js';
 import type { RunRecord } from './domain/run-state.js';
 import { uuidV7 } from './ids.js';
 import type { Prepared } from './ingress.service.js';
+import { Instructions } from './instruction.service.js';
 import { runs } from './run.repository.js';
 import type { SessionRecord } from './session.repository.js';
 import { Snapshots } from './snapshot.service.js';
@@ -25,17 +26,20 @@ export interface Launch {
 const poolOf = (session: Pick<SessionRecord, 'workspaceId'>): string => session.workspaceId ?? 'shared';
 
 /** What the job of a run carries of its agent and session, as they are when it is offered. */
-export const jobOf = (agent: Agent, session: Pick<SessionRecord, 'workspaceId'>) => ({
+export const jobOf = (agent: Agent, session: Pick<SessionRecord, 'workspaceId'>, run: Pick<RunRecord, 'degraded'>) => ({
   model: agent.model,
-  instructions: agent.instructions,
   limits: agent.policy.limits,
   workspaceId: session.workspaceId,
+  degraded: run.degraded,
 });
 
 /** Makes a run in a locked session: the row, its first state, its mapping and its job, in the caller's transaction. */
 @Injectable()
 export class Launcher {
-  constructor(private readonly snapshots: Snapshots) {}
+  constructor(
+    private readonly snapshots: Snapshots,
+    private readonly instructions: Instructions,
+  ) {}
 
   /** The run; undefined where the suspended run is gone on with already. */
   async launch(
@@ -55,6 +59,7 @@ export class Launcher {
       attempt: 0,
       fingerprint,
       fingerprints: [fingerprint],
+      degraded: [...prepared.projection.degraded],
       pool: poolOf(session),
       principal,
       roles,
@@ -72,7 +77,8 @@ export class Launcher {
     };
     if (!(await runs.create(unit, run))) return undefined;
     await this.snapshots.give(unit, session.id, prepared);
-    unit.tell(runJob(run, jobOf(agent, session), traceparent));
+    const instructions = await this.instructions.of(unit.sql, agent, fingerprint);
+    unit.tell(runJob(run, { ...jobOf(agent, session, run), instructions }, traceparent));
     return run;
   }
 }

@@ -1,15 +1,17 @@
 import type { Call } from '@ambit/bus';
-import { matchAgent, narrowerMode, type Matching } from '@ambit/capability';
+import { matchAgent, type Matching } from '@ambit/capability';
 import { fault, sessionService, type Agent, type MessageIn, type Output, type Parsed } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
-import { agents, withFreshAgent } from './agent.repository.js';
+import { agents, withFresh } from './agent.repository.js';
 import { userEntry } from './domain/tape.js';
-import { conversationKey } from './domain/session-key.js';
-import { uuidV7 } from './ids.js';
+import { conversationKey, placeKey } from './domain/session-key.js';
 import { inbound, type Receipt } from './inbound.repository.js';
 import type { Prepared } from './ingress.service.js';
 import { Launcher } from './launch.service.js';
+import { DraftService } from './draft.service.js';
+import { newSession } from './new-session.js';
 import { runs } from './run.repository.js';
+import { SkillChoice } from './skill-choice.service.js';
 import { sessions, type SessionRecord } from './session.repository.js';
 import { Snapshots } from './snapshot.service.js';
 import { tape } from './tape.repository.js';
@@ -33,6 +35,8 @@ export class MessageService {
     private readonly snapshots: Snapshots,
     private readonly launcher: Launcher,
     private readonly whose: WhoseReader,
+    private readonly skills: SkillChoice,
+    private readonly drafts: DraftService,
   ) {}
 
   async match(input: MatchInput): Promise<Output<typeof sessionService.matchAgent>> {
@@ -46,7 +50,7 @@ export class MessageService {
     const known = await inbound.receipt(this.transactions.read, sender.principalId, sender.key);
     if (known !== undefined) return known;
     try {
-      return await withFreshAgent(() => this.#take(message, call));
+      return await withFresh(() => this.#take(message, call));
     } catch (error) {
       const answered =
         error instanceof AnsweredAlready ? await inbound.receipt(this.transactions.read, sender.principalId, sender.key) : undefined;
@@ -57,7 +61,7 @@ export class MessageService {
 
   /** Starts the run of the message that waits longest, where the session has nothing else to do. True where one began. */
   async advance(sessionId: string): Promise<boolean> {
-    return withFreshAgent(() => this.#advance(sessionId));
+    return withFresh(() => this.#advance(sessionId));
   }
 
   async #advance(sessionId: string): Promise<boolean> {
@@ -68,10 +72,10 @@ export class MessageService {
     // Switched off: its messages wait until it is on again or the session goes.
     if (agent === undefined || !agent.enabled) return false;
     const { message, place } = waiting;
-    const prepared = await this.snapshots.prepare(await this.whose.ofMessage(agent, session, message));
+    const whose = await this.whose.ofMessage(agent, session, message);
+    const prepared = await this.snapshots.prepare(whose);
     return this.transactions.run(async (unit) => {
-      await agents.hold(unit.sql, agent);
-      await sessions.lock(unit.sql, sessionId);
+      if (!(await this.whose.hold(unit, whose))) return false;
       if ((await runs.openOf(unit.sql, sessionId)) !== undefined || !(await inbound.take(unit, sessionId, place))) return false;
       const runId = await this.#launch(unit, message, { agent, session, prepared });
       await inbound.answer(unit, { principalId: message.principal.id, key: message.idempotencyKey }, runId);
@@ -80,6 +84,7 @@ export class MessageService {
   }
 
   async #take(message: MessageIn, call: Call): Promise<Receipt> {
+    if (message.draftId !== undefined) return this.#persist(message, message.draftId, call);
     const { agent, session } = await this.#target(message, call);
     if (!agent.enabled) throw fault(sessionService.receiveMessage, 'AGENT_DISABLED');
     for (;;) {
@@ -97,6 +102,7 @@ export class MessageService {
     const key = conversationKey(agentId, message);
     const found = await sessions.findByConversation(this.transactions.read, key);
     if (found !== undefined) return { agent, session: found };
+    await this.skills.refuseUnknown(sessionService.receiveMessage, { agent, skills: message.skills }, call);
     const created = newSession(agent, message, call.startedAt);
     await this.transactions.run((unit) => sessions.create(unit.sql, created, key));
     const session = await sessions.findByConversation(this.transactions.read, key);
@@ -106,6 +112,7 @@ export class MessageService {
 
   async #given(message: MessageIn, sessionId: string): Promise<{ agent: Agent; session: SessionRecord }> {
     const session = await sessions.find(this.transactions.read, sessionId);
+    if (session?.kind === 'subagent') throw fault(sessionService.receiveMessage, 'SESSION_READ_ONLY');
     const isTheirs = session !== undefined && (session.scene !== 'private' || session.principal.id === message.principal.id);
     if (!isTheirs || (message.agentId !== undefined && message.agentId !== session.agentId))
       throw fault(sessionService.receiveMessage, 'SESSION_UNKNOWN');
@@ -123,10 +130,10 @@ export class MessageService {
     message: MessageIn,
     { agent, session, call }: { agent: Agent; session: SessionRecord; call: Call },
   ): Promise<Receipt | undefined> {
-    const prepared = await this.snapshots.prepare(await this.whose.ofMessage(agent, session, message), call);
+    const whose = await this.whose.ofMessage(agent, session, message);
+    const prepared = await this.snapshots.prepare(whose, call);
     return this.transactions.run(async (unit) => {
-      await agents.hold(unit.sql, agent);
-      await this.#lock(unit, session.id);
+      if (!(await this.whose.hold(unit, whose))) throw fault(sessionService.receiveMessage, 'SESSION_UNKNOWN');
       if ((await runs.openOf(unit.sql, session.id)) !== undefined) return undefined;
       const runId = await this.#launch(unit, message, { agent, session, prepared, call });
       return this.#answered(unit, message, { sessionId: session.id, runId, agentId: agent.id, queued: false, position: 0 });
@@ -135,7 +142,7 @@ export class MessageService {
 
   async #launch(
     unit: Unit,
-    message: MessageIn,
+    message: Pick<MessageIn, 'principal' | 'roles' | 'replyTo' | 'content' | 'media'>,
     to: { agent: Agent; session: SessionRecord; prepared: Prepared; call?: Call },
   ): Promise<string> {
     const { agent, session, prepared, call } = to;
@@ -152,6 +159,27 @@ export class MessageService {
     if (run === undefined) throw new Error('a run with a fresh id exists already');
     await tape.append(unit, session.id, [userEntry(message, { runId: run.id, originRunId: run.originRunId })]);
     return run.id;
+  }
+
+  /** The first message of a draft: its session begins with what the draft was composed to. */
+  async #persist(message: MessageIn, draftId: string, call: Call): Promise<Receipt> {
+    const { principal, roles, content, media, replyTo, idempotencyKey } = message;
+    const client = { principalId: principal.id, actorId: call.actor?.id ?? null };
+    const draft = await this.drafts.find(draftId, client);
+    if (draft === undefined) throw fault(sessionService.receiveMessage, 'DRAFT_UNKNOWN');
+    const agent = await this.#agent(draft.agentId);
+    if (!agent.enabled) throw fault(sessionService.receiveMessage, 'AGENT_DISABLED');
+    return this.transactions.run(async (unit) => {
+      await agents.hold(unit.sql, agent);
+      if (!(await this.drafts.take(unit, draftId))) throw fault(sessionService.receiveMessage, 'DRAFT_UNKNOWN');
+      const session = newSession(agent, draft.opening, unit.now);
+      const key = placeKey(agent.id, draft.opening);
+      // Where its place has a session meanwhile, this one is found by its id alone.
+      if (key === null || !(await sessions.create(unit.sql, session, key))) await sessions.create(unit.sql, session, null);
+      const first = { principal, roles, content, media, idempotencyKey, ...(replyTo === undefined ? {} : { replyTo }) };
+      const runId = await this.#launch(unit, first, { agent, session, prepared: draft.prepared, call });
+      return this.#answered(unit, message, { sessionId: session.id, runId, agentId: agent.id, queued: false, position: 0 });
+    });
   }
 
   /** Queued, refused or put on the running run's tape, as the policy says. Undefined where the session became free meanwhile. */
@@ -205,32 +233,4 @@ function bind(candidates: readonly Matching[], message: MatchInput, contract: Bi
   if ('agentId' in binding) return binding.agentId;
   if (binding.code === 'NO_AGENT') throw fault(contract, 'NO_AGENT');
   throw fault(contract, 'AGENT_AMBIGUOUS', { agents: [...binding.agents] });
-}
-
-export type Opening = Pick<MessageIn, 'principal' | 'adapter' | 'endpoint' | 'sceneId' | 'thread' | 'skills' | 'mode' | 'workspaceId'> & {
-  readonly scene?: MessageIn['scene'];
-};
-
-/** A session begins with its agent's mode, or a narrower one that was asked for. */
-export function newSession(agent: Agent, opening: Opening, now: Date): SessionRecord {
-  const { principal, adapter, endpoint, scene, sceneId, thread, skills, mode, workspaceId } = opening;
-  return {
-    id: uuidV7(now.getTime()),
-    projectId: agent.projectId,
-    agentId: agent.id,
-    kind: 'regular',
-    principal,
-    skills: skills ?? null,
-    mode: mode === undefined ? agent.policy.mode : narrowerMode(mode, agent.policy.mode),
-    workspaceId: workspaceId ?? null,
-    parentSessionId: null,
-    adapter,
-    endpoint,
-    scene: scene ?? 'private',
-    sceneId,
-    thread: thread ?? null,
-    version: 1,
-    createdAt: now.toISOString(),
-    updatedAt: now.toISOString(),
-  };
 }

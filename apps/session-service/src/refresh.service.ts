@@ -1,8 +1,9 @@
 import type { Call } from '@ambit/bus';
 import { fault, sessionService, type Output, type Parsed } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
-import { agents, withFreshAgent } from './agent.repository.js';
+import { withFresh } from './agent.repository.js';
 import { refreshEntry } from './domain/tape.js';
+import { Instructions } from './instruction.service.js';
 import { runs } from './run.repository.js';
 import { Snapshots } from './snapshot.service.js';
 import { tape } from './tape.repository.js';
@@ -22,10 +23,11 @@ export class RefreshService {
     private readonly transactions: Transactions,
     private readonly snapshots: Snapshots,
     private readonly whose: WhoseReader,
+    private readonly instructions: Instructions,
   ) {}
 
   async refresh(ref: Refresh, call: Call<typeof sessionService.refreshRun>): Promise<Output<typeof sessionService.refreshRun>> {
-    return withFreshAgent(() => this.#refresh(ref, call));
+    return withFresh(() => this.#refresh(ref, call));
   }
 
   async #refresh(ref: Refresh, call: Call<typeof sessionService.refreshRun>): Promise<Output<typeof sessionService.refreshRun>> {
@@ -35,8 +37,8 @@ export class RefreshService {
     if (whose === undefined) throw fault(sessionService.refreshRun, 'TOOL_NOT_IN_SNAPSHOT');
     const prepared = await this.snapshots.prepare(whose);
     const { fingerprint } = prepared.projection;
-    await this.transactions.runFlushed(async (unit) => {
-      await agents.hold(unit.sql, whose.agent);
+    const instructions = await this.transactions.runFlushed(async (unit) => {
+      await this.whose.hold(unit, whose);
       const { run } = await guarded(unit.sql, from, { lock: true });
       await this.snapshots.give(unit, run.sessionId, prepared);
       // The job's stays first; of the others the newest are kept.
@@ -46,7 +48,8 @@ export class RefreshService {
       const { id: runId, originRunId, sessionId } = run;
       if (fingerprint !== run.fingerprint)
         await tape.append(unit, sessionId, [refreshEntry({ runId, originRunId }, run.fingerprint, fingerprint)]);
+      return this.instructions.of(unit.sql, whose.agent, fingerprint);
     });
-    return { fingerprint };
+    return { fingerprint, instructions };
   }
 }

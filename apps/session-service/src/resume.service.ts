@@ -1,6 +1,6 @@
 import { resumeRunId } from '@ambit/capability';
 import { Injectable } from '@nestjs/common';
-import { agents, withFreshAgent } from './agent.repository.js';
+import { withFresh } from './agent.repository.js';
 import { userVisible } from './domain/faults.js';
 import { hasEnded } from './domain/run-state.js';
 import { handoffEntry } from './domain/tape.js';
@@ -27,7 +27,7 @@ export class Resumes {
 
   /** The id of the resume run, made now or before; null while the run is not suspended or something waits. Safe to ask any number of times, from anywhere. */
   async resume(runId: string): Promise<string | null> {
-    return withFreshAgent(() => this.#resume(runId));
+    return withFresh(() => this.#resume(runId));
   }
 
   async #resume(runId: string): Promise<string | null> {
@@ -40,7 +40,7 @@ export class Resumes {
     const { agent } = whose;
     const prepared = agent.enabled ? await this.snapshots.prepare(whose) : undefined;
     return this.transactions.run(async (unit) => {
-      await agents.hold(unit.sql, agent);
+      await this.whose.hold(unit, whose);
       const run = await runs.lock(unit.sql, runId);
       if (run === undefined || run.status !== 'suspended' || hasEnded(run)) return (await runs.resumeOf(unit.sql, runId)) ?? null;
       if ((await interactions.standing(unit.sql, runId)).waits) return null;

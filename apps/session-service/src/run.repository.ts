@@ -39,6 +39,7 @@ export function publicRun(run: RunRecord): Run {
     attempt,
     fingerprint,
     fingerprints,
+    degraded,
     pool,
     principal,
     resumes,
@@ -58,6 +59,7 @@ export function publicRun(run: RunRecord): Run {
     attempt,
     fingerprint,
     fingerprints: [...fingerprints],
+    degraded,
     pool,
     principal,
     resumes,
@@ -112,6 +114,28 @@ export const runs = {
     return (await db.run.findMany({ where: OPEN, select: { id: true }, orderBy: { createdAt: 'asc' }, take: limit })).map(({ id }) => id);
   },
 
+  /** Every run of a session, as what it left behind is found by. */
+  async left(
+    db: Reader,
+    sessionId: string,
+  ): Promise<{ runId: string; originRunId: string; agentId: string; pool: string; hasJob: boolean }[]> {
+    const rows = await db.run.findMany({
+      where: { sessionId },
+      select: { id: true, originRunId: true, agentId: true, pool: true, status: true },
+    });
+    return rows.map(({ id, status, ...rest }) => ({ ...rest, runId: id, hasJob: status === 'queued' || status === 'running' }));
+  },
+
+  /** Open runs of an agent's sessions or of one session, and of all the sessions below; a session stands before those that it started. */
+  async openUnder(db: Reader, { agentId, sessionId }: { readonly agentId?: string; readonly sessionId?: string }): Promise<string[]> {
+    const rows = await db.$queryRaw<{ id: string }[]>`
+      WITH RECURSIVE under AS (
+        SELECT s."id" FROM "session_service"."session" s WHERE s."agent_id" = ${agentId ?? null}::text OR s."id" = ${sessionId ?? null}::uuid
+        UNION SELECT c."id" FROM "session_service"."session" c JOIN under u ON c."parent_session_id" = u."id")
+      SELECT r."id" FROM "session_service"."run" r JOIN under u ON u."id" = r."session_id" WHERE r."ended_at" IS NULL ORDER BY r."session_id", r."id"`;
+    return rows.map(({ id }) => id);
+  },
+
   /** Open runs whose mapping names an owner. */
   async openOfOwner(db: Reader, owner: string): Promise<string[]> {
     const rows = await db.$queryRaw<{ id: string }[]>`
@@ -126,11 +150,12 @@ export const runs = {
 
   /** Creates the run and tells its first state; false where it exists, which only a resume run can. */
   async create(unit: Unit, run: RunRecord): Promise<boolean> {
-    const { principal, fault, fingerprints, roles, createdAt, startedAt: _startedAt, endedAt: _endedAt, ...rest } = run;
+    const { principal, fault, fingerprints, degraded, roles, createdAt, startedAt: _startedAt, endedAt: _endedAt, ...rest } = run;
     const data = {
       ...rest,
       principal,
       fingerprints: [...fingerprints],
+      degraded: [...degraded],
       roles: [...roles],
       createdAt: new Date(createdAt),
       ...(fault === null ? {} : { fault: asJson(fault) }),

@@ -1,15 +1,15 @@
 import { operationId } from '@ambit/capability';
 import type { Call } from '@ambit/bus';
-import { fault, platformFault, sessionService, type Output, type Parsed } from '@ambit/contracts';
+import { fault, sessionService, type Output, type Parsed } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { doerOf } from './doer.js';
-import { cursorOf, placeOf, type Place } from './domain/cursor.js';
 import { hasEnded, type RunRecord } from './domain/run-state.js';
 import { Endings } from './ending.service.js';
 import { Journal } from './journal.service.js';
 import { Leases } from './lease.service.js';
 import { MessageService } from './message.service.js';
 import { Narrowing } from './narrowing.service.js';
+import { pageOf, placeFrom } from './paging.js';
 import { Results } from './results.service.js';
 import { publicRun, runs } from './run.repository.js';
 import { Transactions, type Doer } from './transactions.repository.js';
@@ -18,23 +18,6 @@ type Cancelled = Output<typeof sessionService.cancelRun>;
 
 /** How long an answer to a cancel waits for the gateway that executes. */
 const WORD_MS = 1_000;
-
-/** Reads a page's cursor. Throws INVALID_INPUT for one that no page gave. */
-export function placeFrom(cursor: string | undefined): Place | undefined {
-  const place = cursor === undefined ? undefined : placeOf(cursor);
-  if (cursor !== undefined && place === undefined)
-    throw platformFault('INVALID_INPUT', { issues: [{ path: 'cursor', message: 'send back the cursor of the page before, as it was' }] });
-  return place;
-}
-
-/** A page of things ordered by time, with the cursor of the next where there may be one. */
-export function pageOf<T extends { readonly id: string; readonly createdAt: string }>(
-  items: T[],
-  limit: number,
-): { items: T[]; cursor?: string } {
-  const last = items.at(-1);
-  return { items, ...(items.length === limit && last !== undefined ? { cursor: cursorOf(last.createdAt, last.id) } : {}) };
-}
 
 @Injectable()
 export class RunService {

@@ -5,11 +5,16 @@ import { AttemptService } from './attempt.service.js';
 import { AuthorityService } from './authority.service.js';
 import { CallRecordService } from './call-record.service.js';
 import { Catalogues } from './catalogues.service.js';
+import { AftercareService } from './aftercare.service.js';
+import { DelegationHandlers } from './delegation.handlers.js';
+import { DelegationService } from './delegation.service.js';
+import { DraftService } from './draft.service.js';
 import { Endings } from './ending.service.js';
 import { ExplainService } from './explain.service.js';
 import { FenceReader } from './fence.service.js';
 import { FinishService } from './finish.service.js';
 import { Ingress } from './ingress.service.js';
+import { Instructions } from './instruction.service.js';
 import { InteractionHandlers } from './interaction.handlers.js';
 import { InteractionService } from './interaction.service.js';
 import { JetStream } from './jetstream.service.js';
@@ -17,12 +22,14 @@ import { Journal } from './journal.service.js';
 import { Launcher } from './launch.service.js';
 import { Leases } from './lease.service.js';
 import { MessageService } from './message.service.js';
+import { MoveService } from './move.service.js';
 import { Narrowing } from './narrowing.service.js';
 import { OwnerService } from './owner.service.js';
 import { PoolService } from './pool.service.js';
 import { PrincipalService } from './principal.service.js';
 import { Rebuild } from './rebuild.service.js';
 import { RefreshService } from './refresh.service.js';
+import { RemovalService } from './removal.service.js';
 import { Results } from './results.service.js';
 import { Resumes } from './resume.service.js';
 import { Retention } from './retention.service.js';
@@ -30,6 +37,7 @@ import { RunHandlers } from './run.handlers.js';
 import { RunService } from './run.service.js';
 import { SessionHandlers } from './session.handlers.js';
 import { SessionService } from './session.service.js';
+import { SkillChoice } from './skill-choice.service.js';
 import { Snapshots } from './snapshot.service.js';
 import { StorageSweeper } from './storage.sweeper.js';
 import { StepService } from './step.service.js';
@@ -40,7 +48,7 @@ import { WhoseReader } from './whose.service.js';
 import { WorkerHandlers } from './worker.handlers.js';
 
 @Module({
-  controllers: [AgentHandlers, SessionHandlers, RunHandlers, WorkerHandlers, InteractionHandlers],
+  controllers: [AgentHandlers, SessionHandlers, RunHandlers, WorkerHandlers, InteractionHandlers, DelegationHandlers],
   providers: [
     ...[
       Transactions,
@@ -53,6 +61,8 @@ import { WorkerHandlers } from './worker.handlers.js';
       Snapshots,
       WhoseReader,
       Launcher,
+      Instructions,
+      SkillChoice,
       Endings,
       Narrowing,
       Results,
@@ -61,6 +71,11 @@ import { WorkerHandlers } from './worker.handlers.js';
     ...[
       AgentService,
       SessionService,
+      MoveService,
+      RemovalService,
+      AftercareService,
+      DraftService,
+      DelegationService,
       MessageService,
       TapeService,
       RunService,

@@ -1,6 +1,7 @@
 import { PermissionMode, Principal, type Session } from '@ambit/contracts';
+import { Overtaken } from './agent.repository.js';
 import type { Place } from './domain/cursor.js';
-import type { Reader } from './transactions.repository.js';
+import type { Reader, Unit } from './transactions.repository.js';
 
 type SessionRow = NonNullable<Awaited<ReturnType<Reader['session']['findUnique']>>>;
 
@@ -20,6 +21,7 @@ function sessionOf(row: SessionRow): SessionRecord {
     mode: PermissionMode.parse(row.mode),
     workspaceId: row.workspaceId,
     parentSessionId: row.parentSessionId,
+    slot: row.slot,
     adapter: row.adapter,
     endpoint: row.endpoint,
     scene: row.scene === 'group' || row.scene === 'channel' ? row.scene : 'private',
@@ -37,6 +39,7 @@ export function publicSession({ scene: _scene, ...session }: SessionRecord): Ses
 }
 
 export interface SessionFilter {
+  readonly parentSessionId?: string | undefined;
   readonly agentId?: string | undefined;
   readonly projectId?: string | undefined;
   readonly principalId?: string | undefined;
@@ -66,6 +69,56 @@ export const sessions = {
     return rows.length > 0;
   },
 
+  /** As lock(), for a session that was read before: {@link Overtaken} where it was changed since. */
+  async hold(db: Reader, { id, version }: Pick<SessionRecord, 'id' | 'version'>): Promise<boolean> {
+    const rows = await db.$queryRaw<{ version: number }[]>`
+      SELECT "version" FROM "session_service"."session" WHERE "id" = ${id}::uuid FOR UPDATE`;
+    const [row] = rows;
+    if (row !== undefined && row.version !== version) throw new Overtaken();
+    return row !== undefined;
+  },
+
+  /** Locks a session, then everything below it, and gives their ids, a parent before its children; none where it is gone. */
+  async lockTree(db: Reader, id: string): Promise<string[]> {
+    const tree: string[] = (await sessions.lock(db, id)) ? [id] : [];
+    for (let level = [...tree]; level.length > 0;) {
+      const below = await db.session.findMany({ where: { parentSessionId: { in: level } }, select: { id: true }, orderBy: { id: 'asc' } });
+      level = [];
+      for (const child of below) if (await sessions.lock(db, child.id)) level.push(child.id);
+      tree.push(...level);
+    }
+    return tree;
+  },
+
+  /** Writes a locked session's agent and choices as its next version. */
+  async change(
+    unit: Unit,
+    session: SessionRecord,
+    to: Partial<Pick<SessionRecord, 'agentId' | 'projectId' | 'mode' | 'skills' | 'workspaceId'>> & {
+      readonly conversationKey?: string | null;
+    },
+  ): Promise<SessionRecord> {
+    const { conversationKey, skills, ...rest } = to;
+    const next = {
+      ...session,
+      ...rest,
+      ...(skills === undefined ? {} : { skills }),
+      version: session.version + 1,
+      updatedAt: unit.now.toISOString(),
+    };
+    await unit.sql.session.update({
+      where: { id: session.id },
+      data: {
+        ...rest,
+        ...(skills === undefined ? {} : { skills: skills ?? [], allSkills: skills === null }),
+        ...(conversationKey === undefined ? {} : { conversationKey }),
+        version: next.version,
+        updatedAt: unit.now,
+      },
+    });
+    return next;
+  },
+
   /** False where another message made the conversation's session first. */
   async create(db: Reader, session: SessionRecord, conversationKey: string | null): Promise<boolean> {
     const { skills, principal, createdAt, updatedAt, ...rest } = session;
@@ -82,18 +135,15 @@ export const sessions = {
     return (await db.session.createMany({ data: [data], skipDuplicates: true })).count === 1;
   },
 
-  async list(db: Reader, { agentId, projectId, principalId, before, limit }: SessionFilter): Promise<SessionRecord[]> {
+  async list(db: Reader, { parentSessionId, agentId, projectId, principalId, before, limit }: SessionFilter): Promise<SessionRecord[]> {
     const where = {
+      ...(parentSessionId === undefined ? {} : { parentSessionId }),
       ...(agentId === undefined ? {} : { agentId }),
       ...(projectId === undefined ? {} : { projectId }),
       ...(principalId === undefined ? {} : { principalId }),
       ...olderThan(before),
     };
     return (await db.session.findMany({ where, orderBy: newestFirst, take: limit })).map(sessionOf);
-  },
-
-  async children(db: Reader, id: string): Promise<string[]> {
-    return (await db.session.findMany({ where: { parentSessionId: id }, select: { id: true } })).map((row) => row.id);
   },
 
   /** The sessions of the subagents below this one, the newest thousand, at most five levels down. */
@@ -119,6 +169,9 @@ export const sessions = {
     await db.receipt.deleteMany(ofSession);
     await db.queuedMessage.deleteMany(ofSession);
     await db.mapping.deleteMany(ofSession);
+    const delegations = await db.delegation.findMany({ ...ofSession, select: { id: true } });
+    await db.delegationTask.deleteMany({ where: { delegationId: { in: delegations.map((one) => one.id) } } });
+    await db.delegation.deleteMany(ofSession);
     await db.run.deleteMany(ofSession);
     await db.session.delete({ where: { id } });
     return mapped.map(({ fingerprint }) => fingerprint);

@@ -1,34 +1,37 @@
-import { Bus, type Call } from '@ambit/bus';
-import { fault, sessionService, skillStore, type Output, type Parsed } from '@ambit/contracts';
+import type { Call } from '@ambit/bus';
+import { narrowerMode } from '@ambit/capability';
+import { fault, sessionService, type Output, type Parsed } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { agents } from './agent.repository.js';
 import { doerOf } from './doer.js';
-import { conversationKey } from './domain/session-key.js';
-import { newSession } from './message.service.js';
-import { pageOf, placeFrom, RunService } from './run.service.js';
+import { placeKey } from './domain/session-key.js';
+import { Narrowing } from './narrowing.service.js';
+import { forkOf, newSession } from './new-session.js';
+import { pageOf, placeFrom } from './paging.js';
 import { runs } from './run.repository.js';
-import { publicSession, sessions } from './session.repository.js';
-import { Snapshots } from './snapshot.service.js';
+import { publicSession, sessions, type SessionRecord } from './session.repository.js';
+import { SkillChoice } from './skill-choice.service.js';
+import { tape } from './tape.repository.js';
 import { Transactions } from './transactions.repository.js';
 
 type Create = Parsed<typeof sessionService.createSession>;
+type Update = Parsed<typeof sessionService.updateSession>;
 
 @Injectable()
 export class SessionService {
   constructor(
-    private readonly bus: Bus,
     private readonly transactions: Transactions,
-    private readonly runs: RunService,
-    private readonly snapshots: Snapshots,
+    private readonly narrowing: Narrowing,
+    private readonly skills: SkillChoice,
   ) {}
 
   /** A conversation that its place names is one session, however often it is opened; one without a place is new each time. */
   async create(input: Create, call: Call): Promise<Output<typeof sessionService.createSession>> {
     const agent = await agents.find(this.transactions.read, input.agentId);
     if (agent === undefined) throw fault(sessionService.createSession, 'AGENT_UNKNOWN');
-    await this.#refuseUnknownSkills(input, agent.policy.plugins, call);
+    await this.skills.refuseUnknown(sessionService.createSession, { agent, skills: input.skills }, call);
     const session = newSession(agent, input, call.startedAt);
-    const key = input.sceneId === '' && input.thread === undefined ? null : conversationKey(agent.id, { ...input, scene: 'private' });
+    const key = placeKey(agent.id, input);
     return this.transactions.run(async (unit) => {
       const isNew = await sessions.create(unit.sql, session, key);
       const stored = isNew || key === null ? session : ((await sessions.findByConversation(unit.sql, key)) ?? session);
@@ -52,28 +55,59 @@ export class SessionService {
     return pageOf(found.map(publicSession), limit);
   }
 
-  /** Ends the children first, then the session's own runs, then removes everything that it had. */
-  async delete(id: string, call: Call): Promise<{ deleted: boolean }> {
-    const session = await sessions.find(this.transactions.read, id);
-    if (session === undefined) throw fault(sessionService.deleteSession, 'SESSION_UNKNOWN');
-    for (const child of await sessions.children(this.transactions.read, id)) await this.delete(child, call);
-    for (const runId of await runs.openIds(this.transactions.read, { sessionIds: [id] })) {
-      await this.runs.cancelFor(runId, { reason: 'the session was deleted', doer: doerOf(call) });
-    }
-    const fingerprints = await this.transactions.run(async (unit) => {
+  /** Chooses for the runs to come. A mode that became narrower holds for the run that is going, and for the children, at once. */
+  async update({ id, skills, mode, workspaceId, ifVersion }: Update, call: Call): Promise<Output<typeof sessionService.updateSession>> {
+    const found = await this.#changeable(id, sessionService.updateSession);
+    const agent = await agents.find(this.transactions.read, found.agentId);
+    if (agent !== undefined) await this.skills.refuseUnknown(sessionService.updateSession, { agent, skills }, call);
+    const { session, moved } = await this.transactions.runFlushed(async (unit) => {
       await sessions.lock(unit.sql, id);
-      const mapped = await sessions.removeWhole(unit.sql, id);
-      unit.audit({ action: 'session.delete', target: `session:${id}`, projectId: session.projectId }, doerOf(call));
-      return mapped;
+      const current = await sessions.find(unit.sql, id);
+      if (current === undefined) throw fault(sessionService.updateSession, 'SESSION_UNKNOWN');
+      if (ifVersion !== undefined && ifVersion !== current.version)
+        throw fault(sessionService.updateSession, 'VERSION_CONFLICT', { version: current.version });
+      // The choice was held against this agent.
+      if (current.agentId !== found.agentId) throw fault(sessionService.updateSession, 'VERSION_CONFLICT', { version: current.version });
+      const wanted = mode === undefined ? current.mode : narrowerMode(mode, agent?.policy.mode ?? 'default');
+      const next = await sessions.change(unit, current, {
+        mode: wanted,
+        ...(skills === undefined ? {} : { skills }),
+        ...(workspaceId === undefined ? {} : { workspaceId }),
+      });
+      const live = wanted === current.mode ? [] : await runs.openUnder(unit.sql, { sessionId: id });
+      for (const runId of live) await this.narrowing.move(unit, runId, 'the session’s mode changed');
+      unit.audit(
+        { action: 'session.update', target: `session:${id}`, projectId: next.projectId, reason: `mode ${next.mode}` },
+        doerOf(call),
+      );
+      return { session: next, moved: live };
     });
-    await this.snapshots.withdraw(id, fingerprints);
-    return { deleted: true };
+    this.narrowing.hint(moved, { abort: false, reason: 'the session’s mode changed' });
+    return publicSession(session);
   }
 
-  async #refuseUnknownSkills({ agentId, skills }: Create, plugins: string[] | null, call: Call): Promise<void> {
-    if (skills === undefined || skills === null || skills.length === 0) return;
-    const { skills: effective } = await this.bus.call(skillStore.effectiveSkills, { agentId, plugins }, { within: call });
-    const names = skills.filter((name) => !effective.some((skill) => skill.name === name));
-    if (names.length > 0) throw fault(sessionService.createSession, 'SKILL_UNKNOWN', { names });
+  /** Another session with the same choices and the tape so far, as far as its calls have results. */
+  async fork(id: string, call: Call): Promise<Output<typeof sessionService.forkSession>> {
+    const original = await this.#changeable(id, sessionService.forkSession);
+    const agent = await agents.find(this.transactions.read, original.agentId);
+    if (agent === undefined) throw fault(sessionService.forkSession, 'AGENT_UNKNOWN');
+    return this.transactions.run(async (unit) => {
+      if (!(await sessions.lock(unit.sql, id))) throw fault(sessionService.forkSession, 'SESSION_UNKNOWN');
+      const fork = forkOf(agent, original, unit.now);
+      await sessions.create(unit.sql, fork, null);
+      await tape.copy(unit.sql, id, fork.id);
+      unit.audit(
+        { action: 'session.fork', target: `session:${fork.id}`, projectId: fork.projectId, reason: `from session:${id}` },
+        doerOf(call),
+      );
+      return publicSession(fork);
+    });
+  }
+
+  async #changeable(id: string, contract: typeof sessionService.updateSession | typeof sessionService.forkSession): Promise<SessionRecord> {
+    const session = await sessions.find(this.transactions.read, id);
+    if (session === undefined) throw fault(contract, 'SESSION_UNKNOWN');
+    if (session.kind === 'subagent') throw fault(contract, 'SESSION_READ_ONLY');
+    return session;
   }
 }

@@ -109,6 +109,13 @@ export const snapshots = {
     return row === null ? undefined : mappingOf(row);
   },
 
+  /** Takes away what a session was given; gives the fingerprints. */
+  async unmap(db: Reader, sessionId: string): Promise<string[]> {
+    const rows = await db.mapping.findMany({ where: { sessionId }, select: { fingerprint: true } });
+    await db.mapping.deleteMany({ where: { sessionId } });
+    return rows.map(({ fingerprint }) => fingerprint);
+  },
+
   async newestMapping(db: Reader, sessionId: string): Promise<MappingRecord | undefined> {
     const row = await db.mapping.findFirst({ where: { sessionId }, orderBy: { at: 'desc' } });
     return row === null ? undefined : mappingOf(row);

@@ -13,13 +13,14 @@ import {
   type Parsed,
 } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
-import { AgentMoved } from './agent.repository.js';
+import { agents, Overtaken } from './agent.repository.js';
 import { cursorOf, placeOf } from './domain/cursor.js';
 import { mappingPublished, snapshotPublished } from './domain/facts.js';
 import type { Whose } from './domain/world.js';
 import { Ingress, type Prepared } from './ingress.service.js';
 import { JetStream } from './jetstream.service.js';
 import { Lru } from './lru.js';
+import { sessions } from './session.repository.js';
 import { snapshots, type SnapshotRow } from './snapshot.repository.js';
 import { Transactions, type Unit } from './transactions.repository.js';
 
@@ -45,6 +46,7 @@ export class Snapshots {
   /** Composes what a run may see and makes sure that it can be read. Nothing is a session's yet. */
   async prepare(whose: Whose, within?: Call): Promise<Prepared> {
     const prepared = await this.ingress.prepare(whose, within);
+    if (prepared.text !== null) await this.#refuseOvertaken(whose);
     await this.#publish(prepared);
     this.ingress.remember(prepared);
     return prepared;
@@ -105,10 +107,21 @@ export class Snapshots {
     if (row === undefined) {
       // Its retention ended between composing and now, or a backup was restored that has never seen it.
       this.ingress.forget();
-      throw new AgentMoved();
+      throw new Overtaken();
     }
     await this.#fill(row);
     await snapshots.mark(unit.sql, fingerprint, null);
+  }
+
+  /** What was composed for an agent or a session that is another by now is neither kept nor published. */
+  async #refuseOvertaken({ agent, ancestors, session }: Whose): Promise<void> {
+    const db = this.transactions.read;
+    const chain = [agent, ...ancestors];
+    const versions = await agents.versions(db, [...new Set(chain.map(({ id }) => id))]);
+    if (chain.some(({ id, version }) => versions.get(id) !== version)) throw new Overtaken();
+    // One that is not stored yet cannot have been overtaken.
+    const stored = session === null ? undefined : await sessions.find(db, session.id);
+    if (session !== null && stored !== undefined && stored.version !== session.version) throw new Overtaken();
   }
 
   async #publish({ projection, text }: Prepared): Promise<void> {

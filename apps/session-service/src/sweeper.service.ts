@@ -5,6 +5,9 @@ import type { Subscription } from '@nats-io/nats-core';
 import { Inject, Injectable, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
 import { MAX_DELIVERIES } from './domain/run-state.js';
 import { userVisible } from './domain/faults.js';
+import { AftercareService } from './aftercare.service.js';
+import { DelegationService } from './delegation.service.js';
+import { DraftService } from './draft.service.js';
 import { Endings } from './ending.service.js';
 import { FinishService } from './finish.service.js';
 import { inbound } from './inbound.repository.js';
@@ -45,6 +48,9 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
     private readonly messages: MessageService,
     private readonly finishes: FinishService,
     private readonly pools: PoolService,
+    private readonly delegations: DelegationService,
+    private readonly aftercare: AftercareService,
+    private readonly drafts: DraftService,
     @Inject(LOG) private readonly log: Logger,
   ) {}
 
@@ -79,6 +85,9 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
     await this.#attempt('runs to offer again', async () => this.#each(await runs.toRequeue(db, now), (id) => this.finishes.offerAgain(id)));
     await this.#attempt('runs to resume', async () => this.#each(await runs.toResume(db), (id) => this.resumes.resume(id)));
     await this.#attempt('waiting messages', async () => this.#each(await inbound.idleWithQueue(db), (id) => this.messages.advance(id)));
+    await this.#attempt('delegations', () => this.delegations.sweep(now));
+    await this.#attempt('aftercare', () => this.aftercare.sweep(now));
+    await this.#attempt('drafts', () => this.drafts.dropExpired(now));
     await this.#attempt('receipts', () => inbound.forget(db, before(RECEIPTS_KEPT_MS)));
   }
 

@@ -87,6 +87,34 @@ export const tape = {
     return rows.map(entryOf);
   },
 
+  /** Entries as text, oldest first. */
+  async passages(db: Reader, sessionId: string, page: { readonly after: number; readonly limit: number }): Promise<Passage[]> {
+    const rows = await db.tapeEntry.findMany({
+      where: { sessionId, id: { gt: page.after } },
+      orderBy: { id: 'asc' },
+      take: page.limit,
+      select: { sessionId: true, id: true, kind: true, text: true, at: true },
+    });
+    return rows.map(passageOf);
+  },
+
+  /**
+   * Copies a tape to a session that has none. Steps with a call that has no result stay behind: what it waits for is the original's. The copies belong to
+   * no run, but what belonged to one run still belongs together.
+   */
+  async copy(db: Reader, from: string, to: string): Promise<void> {
+    await db.$executeRaw`
+      WITH origin AS (SELECT o."old", gen_random_uuid() AS "new" FROM (SELECT DISTINCT "origin_run_id" AS "old" FROM "session_service"."tape_entry" WHERE "session_id" = ${from}::uuid) o),
+      open AS (SELECT DISTINCT c."origin_run_id", c."step" FROM "session_service"."tape_entry" c WHERE c."session_id" = ${from}::uuid AND c."kind" = 'tool_call'
+        AND NOT EXISTS (SELECT 1 FROM "session_service"."tape_entry" r WHERE r."session_id" = c."session_id" AND r."origin_run_id" = c."origin_run_id" AND r."step" = c."step" AND r."call_id" = c."call_id" AND r."kind" = 'tool_result'))
+      INSERT INTO "session_service"."tape_entry" ("session_id", "id", "run_id", "origin_run_id", "kind", "step", "call_id", "role", "content", "text", "retention", "at")
+      SELECT ${to}::uuid, row_number() OVER (ORDER BY e."id"), NULL, o."new", e."kind", e."step", e."call_id", e."role", e."content", e."text", e."retention", e."at"
+      FROM "session_service"."tape_entry" e LEFT JOIN origin o ON o."old" = e."origin_run_id"
+      WHERE e."session_id" = ${from}::uuid AND NOT EXISTS (SELECT 1 FROM open w WHERE w."origin_run_id" = e."origin_run_id" AND w."step" = e."step")`;
+    await db.$executeRaw`
+      UPDATE "session_service"."session" SET "tape_head" = (SELECT count(*) FROM "session_service"."tape_entry" WHERE "session_id" = ${to}::uuid) WHERE "id" = ${to}::uuid`;
+  },
+
   /** The newest entries, in tape order. */
   async newest(
     db: Reader,

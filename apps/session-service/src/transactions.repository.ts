@@ -20,6 +20,7 @@ export type AuditFact = Pick<AuditRecord, 'action' | 'target' | 'projectId'> &
 export class Unit {
   readonly messages: StoredMessage[] = [];
   readonly audits: { readonly fact: AuditFact; readonly doer: Doer }[] = [];
+  readonly afterwards: (() => void)[] = [];
 
   constructor(
     readonly sql: Reader,
@@ -32,6 +33,11 @@ export class Unit {
 
   audit(fact: AuditFact, doer: Doer): void {
     this.audits.push({ fact, doer });
+  }
+
+  /** Done once this is committed: for hints, which may be lost. */
+  after(hint: () => void): void {
+    this.afterwards.push(hint);
   }
 }
 
@@ -53,17 +59,20 @@ export class Transactions {
   }
 
   async run<T>(work: (unit: Unit) => Promise<T>, timeoutMs = TRANSACTION_MS): Promise<T> {
-    return (await this.#commit(work, timeoutMs)).result;
+    const { result, afterwards } = await this.#commit(work, timeoutMs);
+    for (const hint of afterwards) hint();
+    return result;
   }
 
   /** As run(), and answers only once everything told is in its stream. */
   async runFlushed<T>(work: (unit: Unit) => Promise<T>): Promise<T> {
-    const { result, told } = await this.#commit(work);
+    const { result, told, afterwards } = await this.#commit(work);
     await this.outbox.flushed(told, AbortSignal.timeout(FLUSH_MS));
+    for (const hint of afterwards) hint();
     return result;
   }
 
-  async #commit<T>(work: (unit: Unit) => Promise<T>, timeoutMs = TRANSACTION_MS): Promise<{ result: T; told: OutboxId[] }> {
+  async #commit<T>(work: (unit: Unit) => Promise<T>, timeoutMs = TRANSACTION_MS): Promise<{ result: T; told: OutboxId[]; afterwards: Unit['afterwards'] }> {
     return this.db.$transaction(
       async (transaction) => {
         const unit = new Unit(transaction, new Date());
@@ -71,7 +80,7 @@ export class Transactions {
         const told = await addToOutbox(transaction, OWNER, unit.messages);
         for (const { fact, doer } of unit.audits)
           told.push(...(await appendAudit(transaction, OWNER, entryOf(fact, { doer, at: unit.now }))));
-        return { result, told };
+        return { result, told, afterwards: unit.afterwards };
       },
       { timeout: timeoutMs, maxWait: TRANSACTION_MS },
     );

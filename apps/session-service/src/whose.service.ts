@@ -1,16 +1,30 @@
+import { policyInSlot } from '@ambit/capability';
 import type { Agent, Principal } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { agents } from './agent.repository.js';
-import { subjectOf, type Whose } from './domain/world.js';
+import { subjectOf, type Ancestor, type Whose } from './domain/world.js';
 import { runs } from './run.repository.js';
 import { sessions, type SessionRecord } from './session.repository.js';
 import { tape } from './tape.repository.js';
-import { Transactions } from './transactions.repository.js';
+import { Transactions, type Unit } from './transactions.repository.js';
 
 /** Puts together for whom a run is composed: its agent, the agents above, the session's choice, and what filters may read. */
 @Injectable()
 export class WhoseReader {
   constructor(private readonly transactions: Transactions) {}
+
+  /**
+   * Holds everything that was composed from as it was read until the transaction ends: agents by id, then the session. False where the session is gone;
+   * {@link Overtaken} where anything changed.
+   */
+  async hold(unit: Unit, { agent, ancestors, session }: Whose): Promise<boolean> {
+    const chain = new Map([agent, ...ancestors].map((one) => [one.id, one]));
+    for (const id of [...chain.keys()].sort()) {
+      const one = chain.get(id);
+      if (one !== undefined) await agents.hold(unit.sql, one);
+    }
+    return session === null || sessions.hold(unit.sql, session);
+  }
 
   async ofMessage(
     agent: Agent,
@@ -40,10 +54,15 @@ export class WhoseReader {
     return { ...whose, activeSkills: await tape.openedSkills(this.transactions.read, run.originRunId) };
   }
 
-  /** The agents of the sessions above. An agent that sessions use cannot be deleted, so each is there. */
-  async #ancestors(session: SessionRecord): Promise<Agent[]> {
+  /** The agents of the sessions above, each as it binds the session below it. An agent that sessions use cannot be deleted, so each is there. */
+  async #ancestors(session: SessionRecord): Promise<Ancestor[]> {
     const above = await sessions.ancestors(this.transactions.read, session);
     const found = await Promise.all(above.map(({ agentId }) => agents.find(this.transactions.read, agentId)));
-    return found.filter((agent) => agent !== undefined);
+    return found.flatMap((agent, index) => {
+      if (agent === undefined) return [];
+      const below = index === 0 ? session : above[index - 1];
+      const slot = below?.slot ?? null;
+      return [{ ...agent, slot, policy: policyInSlot(agent.policy, slot) }];
+    });
   }
 }

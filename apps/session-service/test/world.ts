@@ -73,6 +73,7 @@ export function startWorld(connection: NatsConnection): World {
     close: () => responder.close(),
   };
   responder.answer(toolGateway.listTools, () => (count('tools'), { epoch, reservedTableVersion: 1, tools: world.tools, toolsets: [] }));
+  responder.answer(toolGateway.clearSession, () => (count('clear'), { open: 0 }));
   responder.answer(mcpBroker.catalogueHeads, () => (count('heads'), { epoch, servers: world.servers.map(({ head }) => head) }));
   responder.answer(
     mcpBroker.cataloguePage,

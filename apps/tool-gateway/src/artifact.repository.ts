@@ -32,6 +32,14 @@ export class ArtifactRepository {
     });
   }
 
+  ofSession(sessionId: string): Promise<ArtifactName[]> {
+    return this.db.gatewayArtifact.findMany({ where: { sessionId }, select: { sessionId: true, digest: true } });
+  }
+
+  async dropUploads(sessionId: string): Promise<void> {
+    await this.db.gatewayUploadPart.deleteMany({ where: { sessionId } });
+  }
+
   async remove(name: ArtifactName): Promise<void> {
     await this.db.gatewayArtifact.deleteMany({ where: { ...name } });
   }

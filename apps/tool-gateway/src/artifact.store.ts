@@ -3,6 +3,7 @@ import { Bus } from '@ambit/bus';
 import { objectStores } from '@ambit/contracts';
 import { CONFIG, LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { jetstreamManager } from '@nats-io/jetstream';
 import { Objm, type ObjectStore } from '@nats-io/obj';
 import type { ToolGatewayConfig } from './config.js';
 import { ArtifactRepository, type ArtifactName } from './artifact.repository.js';
@@ -21,6 +22,9 @@ export interface ArtifactRange {
   readonly bytes: number;
   readonly next: number | null;
 }
+
+/** As the object store writes a name into its subject. */
+const padded = (name: string): string => Buffer.from(name).toString('base64').replaceAll('+', '-').replaceAll('/', '_');
 
 const objectName = ({ sessionId, digest }: ArtifactName): string => `${sessionId}/${digest}`;
 
@@ -82,6 +86,19 @@ export class ArtifactStore implements OnApplicationBootstrap, OnApplicationShutd
       await this.repository.remove(name);
     }
     return expired.length;
+  }
+
+  /** Removes everything that a session stored, and the markers that its objects leave, whose names hold the session's. */
+  async forget(sessionId: string): Promise<void> {
+    const manager = await jetstreamManager(this.bus.connection, { checkAPI: false });
+    const store = objectStores.artifacts.name;
+    for (const name of await this.repository.ofSession(sessionId)) {
+      await this.#opened().delete(objectName(name));
+      await manager.streams.purge(`OBJ_${store}`, { filter: `$O.${store}.M.${padded(objectName(name))}` });
+      this.#cache.delete(objectName(name));
+      await this.repository.remove(name);
+    }
+    await this.repository.dropUploads(sessionId);
   }
 
   async #bytes(name: ArtifactName): Promise<Buffer | undefined> {

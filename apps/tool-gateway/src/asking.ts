@@ -41,7 +41,7 @@ export class Asking {
       const input = readArguments(operation.call.arguments);
       const isQuestion = ask.kind === 'asks-question';
       return {
-        kind: isQuestion ? 'question' : 'permission',
+        kind: isQuestion ? 'question' : tool?.access === 'delegation' ? 'delegation' : 'permission',
         callId: operation.call.callId,
         operationId: operation.operationId,
         tool: operation.call.name,

@@ -25,6 +25,8 @@ import { DeferredService } from './deferred.service.js';
 import { BuiltinDispatcher } from './dispatch/builtin.dispatcher.js';
 import { McpDispatcher } from './dispatch/mcp.dispatcher.js';
 import { WorkerDispatcher } from './dispatch/worker.dispatcher.js';
+import { DelegationHandlers } from './delegation.handlers.js';
+import { DelegationWaits } from './delegation.waits.js';
 import { EndedRuns } from './ended-runs.js';
 import { ErasureRepository } from './erasure.repository.js';
 import { ForeignClaims } from './foreign.claims.js';
@@ -41,6 +43,9 @@ import { Projection } from './projection.js';
 import { Refusals } from './refusals.js';
 import { RunAdmission } from './run.admission.js';
 import { SchemaValidators } from './schema.validators.js';
+import { SessionHandlers } from './session.handlers.js';
+import { SessionRemains } from './session.remains.js';
+import { SessionRepository } from './session.repository.js';
 import { SnapshotCache } from './snapshot.cache.js';
 import { TargetFactsSource } from './target.facts.js';
 import { ToolHandlers } from './tool.handlers.js';
@@ -56,7 +61,7 @@ const builtins = {
 };
 
 @Module({
-  controllers: [BatchHandlers, CallHandlers, ArtifactHandlers, ToolHandlers, DeferredHandlers],
+  controllers: [BatchHandlers, CallHandlers, ArtifactHandlers, ToolHandlers, DeferredHandlers, DelegationHandlers, SessionHandlers],
   providers: [
     builtins,
     ArgumentsPolicy,
@@ -77,6 +82,7 @@ const builtins = {
     CallWatch,
     CancelService,
     DeferredService,
+    DelegationWaits,
     EndedRuns,
     ErasureRepository,
     ForeignClaims,
@@ -94,6 +100,8 @@ const builtins = {
     Refusals,
     RunAdmission,
     SchemaValidators,
+    SessionRemains,
+    SessionRepository,
     SnapshotCache,
     TargetFactsSource,
     ToolService,

@@ -168,7 +168,7 @@ export class World {
       schemaVersion: 1,
       agentId,
       cataloguePolicyHash: cataloguePolicyHash(policy),
-      project: { id: 'default' },
+      project: { id: 'default', workspaceId: null },
       model: { name: 'none', vision: false },
       tools: [...tools],
       skills: (more.skills ?? []).map((skill) => ({
@@ -208,6 +208,7 @@ export class World {
       policyVersion: 1,
       ancestors: [],
       revokedOwners: [],
+      knownAgents: [],
       skills: more.skills ?? [],
       step: null,
       remainingMs: 60_000,

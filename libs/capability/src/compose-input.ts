@@ -99,7 +99,7 @@ export interface CompositionInput {
   readonly agent: { readonly id: string; readonly kind: 'sdk' | 'acp' };
   /** The agent's own policy first, then each ancestor's. Null: it could not be read. */
   readonly policies: readonly (CataloguePolicy | null)[];
-  readonly project: { readonly id: string };
+  readonly project: { readonly id: string; readonly workspaceId: string | null };
   readonly model: ModelFacts;
   readonly switches: Switches;
   readonly session: {

@@ -62,6 +62,7 @@ function builtinRefusal(registration: BuiltinRegistration, { input, policy, skil
   if (problem !== null) return { code: problem, detail: `registered as ${exposure}` };
   if (exposure === 'diagnostic' || exposure === 'runtime-only')
     return { code: 'EXPOSURE_HIDDEN', detail: `${exposure} tools are not for models` };
+  if (name === SUBAGENT_TOOL && subagents.reason !== null) return { code: 'SUBAGENT_UNAVAILABLE', detail: subagents.reason };
   if (input.agent.kind === 'acp') return { code: 'AGENT_KIND', detail: 'an ACP agent sees MCP tools only' };
   if (exposure === 'user-configurable' && policy.disabledTools.includes(name))
     return { code: 'TOOL_DISABLED', detail: 'in the policy’s disabled tools' };
@@ -72,7 +73,6 @@ function builtinRefusal(registration: BuiltinRegistration, { input, policy, skil
     (input.session.activeSkills.includes(requiresSkill) &&
       skills.some((skill) => skill.name === requiresSkill && skill.owner === 'builtin'));
   if (!active) return { code: 'SKILL_NOT_ACTIVE', detail: `needs the skill ${requiresSkill} to be active` };
-  if (name === SUBAGENT_TOOL && subagents.reason !== null) return { code: 'SUBAGENT_UNAVAILABLE', detail: subagents.reason };
   return null;
 }
 

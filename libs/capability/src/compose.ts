@@ -30,7 +30,7 @@ export function compose(input: CompositionInput): Composition {
       schemaVersion: SNAPSHOT_SCHEMA_VERSION,
       agentId: input.agent.id,
       cataloguePolicyHash: cataloguePolicyHash(policy),
-      project: { id: input.project.id },
+      project: { id: input.project.id, workspaceId: input.project.workspaceId },
       model: { name: input.model.name, vision: input.model.vision },
       tools,
       skills,

@@ -1,9 +1,11 @@
+import type { ToolEffect } from '@ambit/contracts';
 import { BadArguments, parseArguments } from './arguments.js';
 import { digestOf } from './canonical.js';
 import type { AuthorityLink, GateInput, TargetFacts } from './gate-input.js';
 import { argumentsHash, approvedTarget, targetHash } from './operation-id.js';
 import { decidePermission, type CallFacts, type Permission } from './permission.js';
 import type { SnapshotTool } from './snapshot.js';
+import { delegationEffect } from './subagents.js';
 
 /** How long an approval lives from its decision to its dispatch. */
 export const GRANT_MS = 120_000;
@@ -68,6 +70,11 @@ function permissionOf({ input, values }: GateState): Permission {
   });
 }
 
+function effectOf({ tool, current, values, access }: Omit<FactSources, 'input'> & { readonly access: CallFacts['access'] }): ToolEffect {
+  if (access === 'delegation') return delegationEffect(values);
+  return tool?.effect === 'read' && current?.effect === 'read' ? 'read' : 'write';
+}
+
 interface FactSources {
   readonly input: GateInput;
   readonly tool: SnapshotTool | null;
@@ -87,7 +94,7 @@ function factsOf({ input, tool, current, values }: FactSources): CallFacts {
     arguments: values,
     paths: input.prepared?.paths,
     access,
-    effect: tool?.effect === 'read' && current?.effect === 'read' ? 'read' : 'write',
+    effect: effectOf({ tool, current, values, access }),
     requiresConfirmation: current?.requiresConfirmation ?? false,
     pluginVerdict: current?.pluginVerdict ?? null,
     // A file tool that nobody prepared could point anywhere.

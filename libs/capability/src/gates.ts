@@ -5,7 +5,7 @@ import { targetHash } from './operation-id.js';
 import { allows } from './policy.js';
 import { QUESTION_TOOL, readQuestion } from './question.js';
 import type { SnapshotTool } from './snapshot.js';
-import { resolveSubagents } from './subagents.js';
+import { resolveSubagents, slotsNamed } from './subagents.js';
 
 /** One gate: what it is called, the step of the execution order it belongs to, and what it says. Null lets the call pass. */
 export interface Gate {
@@ -203,17 +203,19 @@ function questionGate(state: GateState): Stop | null {
   return 'problem' in read ? refuse('QUESTION_INVALID', { reason: read.problem }) : { decision: 'question', question: read.question };
 }
 
-function delegationGate({ input }: GateState): Stop | null {
+function delegationGate({ input, values }: GateState): Stop | null {
   const { run, tool } = input;
   const policy = run?.chain[0]?.policy ?? null;
   if (run === null || policy === null || tool?.access !== 'delegation') return null;
-  const { reason } = resolveSubagents({
+  const { reason, slots } = resolveSubagents({
     agent: { id: run.agentId, kind: run.agentKind },
     sessionKind: run.sessionKind,
     subagents: policy.subagents,
     knownAgents: run.knownAgents,
   });
-  return reason === null ? null : refuse('SUBAGENT_UNAVAILABLE', { reason });
+  if (reason !== null) return refuse('SUBAGENT_UNAVAILABLE', { reason });
+  const gone = slotsNamed(values).find((named) => !slots.some(({ name }) => name === named));
+  return gone === undefined ? null : refuse('SUBAGENT_UNAVAILABLE', { reason: 'no_valid_slots' }, `no slot ${gone}`);
 }
 
 function permissionGate(state: GateState): Stop | null {

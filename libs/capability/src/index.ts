@@ -106,7 +106,10 @@ export {
 export { QUESTION_TOOL, readQuestion } from './question.js';
 export { argumentAt, evaluateRules, matchesRule, ruleText, type RuleSubject, type RuleVerdict } from './rules.js';
 export {
+  delegationEffect,
+  policyInSlot,
   resolveSubagents,
+  slotsNamed,
   SUBAGENT_SLOTS_MAX,
   SUBAGENT_TOOL,
   type SessionKind,

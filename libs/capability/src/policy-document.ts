@@ -54,6 +54,25 @@ const WrittenSubagent = z.strictObject({
   description: z.string().max(200).default(''),
 });
 
+/** Slots by name, or as a list in which the first of two with one name counts and a blank name none. */
+const WrittenSubagents = z.union([
+  z.record(Slug, WrittenSubagent),
+  z
+    .array(WrittenSubagent.extend({ name: z.string().max(200) }))
+    .max(100)
+    .transform((list, context) => {
+      const slots: Record<string, z.output<typeof WrittenSubagent>> = {};
+      for (const { name, ...slot } of list) {
+        const id = name.trim();
+        if (id === '' || Object.hasOwn(slots, id)) continue;
+        if (!Slug.safeParse(id).success)
+          context.addIssue({ code: 'custom', message: `the name "${id}" is none: lower-case letters, digits and hyphens` });
+        slots[id] = slot;
+      }
+      return slots;
+    }),
+]);
+
 /** The body of an agent's policy over HTTP, and its part of an agent in ambit.yaml. */
 export const PolicyDocument = z
   .strictObject({
@@ -64,7 +83,7 @@ export const PolicyDocument = z
     skills: WrittenList,
     tools: z.strictObject({ disabled: z.array(Name).max(500).default([]) }).prefault({}),
     aliases: z.record(z.string().regex(/^[A-Za-z0-9_-]{1,64}$/), z.string().min(1).max(128)).default({}),
-    subagents: z.record(Slug, WrittenSubagent).default({}),
+    subagents: WrittenSubagents.default({}),
     limits: Limits.prefault({}),
     whileBusy: z.enum(['queue', 'refuse', 'steer']).default('queue'),
   })

@@ -67,7 +67,8 @@ export const SnapshotRecord = z.object({
   schemaVersion: z.literal(SNAPSHOT_SCHEMA_VERSION),
   agentId: AgentId,
   cataloguePolicyHash: Hex64,
-  project: z.object({ id: ProjectId }),
+  /** Where the run works: its workers and their tools belong to a workspace. A record of before has none. */
+  project: z.object({ id: ProjectId, workspaceId: z.string().max(200).nullable().optional() }),
   model: ModelFacts,
   tools: z.array(SnapshotTool),
   skills: z.array(SnapshotSkill),

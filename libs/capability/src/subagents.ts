@@ -1,5 +1,6 @@
-import type { Policy } from '@ambit/contracts';
+import { Rule, type Policy, type ToolEffect } from '@ambit/contracts';
 import { byCodeUnit } from './canonical.js';
+import { intersectLists } from './policy.js';
 import type { SnapshotRecord } from './snapshot.js';
 
 export const SUBAGENT_TOOL = 'subagent_orchestrator';
@@ -41,4 +42,26 @@ export function resolveSubagents(question: SubagentQuestion): {
     else slots.push({ name, agent, description: slot.description });
   }
   return { reason: slots.length === 0 ? 'no_valid_slots' : null, slots, problems };
+}
+
+/** Starting subagents is an act; looking at them, waiting for them and ending them touches nobody else. */
+export function delegationEffect(input: Readonly<Record<string, unknown>>): ToolEffect {
+  return input['operation'] === 'run' ? 'write' : 'read';
+}
+
+/** The slots that a call of the orchestrator names, as far as it has the shape of one. */
+export function slotsNamed(input: Readonly<Record<string, unknown>>): string[] {
+  const { tasks } = input;
+  if (input['operation'] !== 'run' || !Array.isArray(tasks)) return [];
+  return tasks.flatMap((task: unknown) =>
+    typeof task === 'object' && task !== null && 'slotId' in task && typeof task.slotId === 'string' ? [task.slotId] : [],
+  );
+}
+
+/** What a parent's policy leaves to the subagent in one of its slots: a slot may narrow the servers, and one that is gone allows nothing. */
+export function policyInSlot(policy: Policy, slotName: string | null): Policy {
+  if (slotName === null) return policy;
+  const slot = Object.hasOwn(policy.subagents, slotName) ? policy.subagents[slotName] : undefined;
+  if (slot === undefined) return { ...policy, rules: [...policy.rules, Rule.parse({ decision: 'deny', tool: '*' })] };
+  return slot.servers === undefined ? policy : { ...policy, servers: intersectLists(policy.servers, slot.servers) };
 }

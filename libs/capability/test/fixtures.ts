@@ -89,7 +89,7 @@ export const plugin = (id: string, part: Partial<PluginState> = {}): PluginState
 export const world = (part: Partial<CompositionInput> = {}): CompositionInput => ({
   agent: { id: 'support', kind: 'sdk' },
   policies: [openPolicy()],
-  project: { id: 'default' },
+  project: { id: 'default', workspaceId: null },
   model: { name: 'a-model', vision: false },
   switches: { skills: true, mcp: true, mcpSkills: true },
   session: { kind: 'regular', selectedSkills: null, activeSkills: [] },

@@ -94,7 +94,7 @@ describe('filters', () => {
 
 const versions = (part: Partial<CompositionVersions> = {}): CompositionVersions => ({
   agent: { id: 'support', kind: 'sdk' },
-  project: { id: 'default' },
+  project: { id: 'default', workspaceId: null },
   model: { name: 'm', vision: false },
   switches: { skills: true, mcp: true, mcpSkills: true },
   session: { kind: 'regular', selectedSkills: null, activeSkills: [] },

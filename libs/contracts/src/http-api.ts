@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { adminApi, Role, RoleGrant, Token, WorkerCredential } from './admin-api.js';
 import { AuditRecord } from './audit.js';
+import { Delegation } from './delegation.js';
 import type { FaultDef } from './kit/fault.js';
 import { route } from './kit/http-route.js';
 import { mcpBroker, Secret, Server, ServerSpec } from './mcp-broker.js';
@@ -97,9 +98,15 @@ export const httpApi = {
 
   postMessage: route('POST /v1/message', { summary: 'Send a message for a principal; needs an Idempotency-Key', action: 'send', body: MessageIn.omit({ idempotencyKey: true }), output: sessionService.receiveMessage.output, errors: sessionService.receiveMessage.errors, status: 202 }),
   createSession: route('POST /v1/session', { summary: 'Open a session without a message', action: 'send', body: sessionService.createSession.input, output: Session, errors: sessionService.createSession.errors, status: 201 }),
-  listSessions: route('GET /v1/session', { summary: 'Sessions, newest first', action: 'read', query: z.object({ agentId: AgentId.optional(), principalId: z.string().max(200).optional(), ...InProject, ...Paging }), output: page(Session) }),
+  listSessions: route('GET /v1/session', { summary: 'Sessions, newest first', action: 'read', query: z.object({ parentSessionId: Uuid.optional(), agentId: AgentId.optional(), principalId: z.string().max(200).optional(), ...InProject, ...Paging }), output: page(Session) }),
   getSession: route('GET /v1/session/{id}', { summary: 'One session', action: 'read', params: z.object({ id: Uuid }), output: Session, errors: sessionService.getSession.errors }),
   deleteSession: route('DELETE /v1/session/{id}', { summary: 'End a session’s runs and remove it whole', action: 'operate', params: z.object({ id: Uuid }), output: sessionService.deleteSession.output, errors: sessionService.deleteSession.errors }),
+  updateSession: route('PUT /v1/session/{id}', { summary: 'Choose skills, permission mode or workspace; If-Match holds the version you saw', action: 'operate', params: z.object({ id: Uuid }), body: sessionService.updateSession.input.omit({ id: true, ifVersion: true }), output: Session, errors: sessionService.updateSession.errors }),
+  transferSession: route('POST /v1/session/{id}/transfer', { summary: 'Give a session to another agent', action: 'operate', params: z.object({ id: Uuid }), body: sessionService.transferSession.input.omit({ id: true }), output: Session, errors: sessionService.transferSession.errors }),
+  forkSession: route('POST /v1/session/{id}/fork', { summary: 'A new session with the same agent, choices and tape', action: 'operate', params: z.object({ id: Uuid }), output: Session, errors: sessionService.forkSession.errors, status: 201 }),
+  clearSession: route('POST /v1/session/{id}/clear', { summary: 'End what a session does and take back what it was given; its tape stays', action: 'operate', params: z.object({ id: Uuid }), output: Session, errors: sessionService.clearSession.errors }),
+  listDelegations: route('GET /v1/session/{id}/delegation', { summary: 'What a session delegated to subagents', action: 'read', params: z.object({ id: Uuid }), output: z.object({ items: z.array(Delegation) }), errors: sessionService.getSession.errors }),
+  createDraft: route('POST /v1/draft', { summary: 'What a session that does not exist yet would see; its first message names the draft', action: 'send', body: sessionService.createDraft.input, output: sessionService.createDraft.output, errors: sessionService.createDraft.errors, status: 201 }),
   listTape: route('GET /v1/session/{id}/tape', { summary: 'A session’s tape in order', action: 'read', params: z.object({ id: Uuid }), query: z.object({ after: z.coerce.number().int().min(0).default(0), limit: z.coerce.number().int().min(1).max(200).default(100) }), output: z.object({ items: z.array(TapeEntry), next: z.int().nullable() }), errors: sessionService.listTape.errors }),
 
   listRuns: route('GET /v1/run', { summary: 'Runs, newest first', action: 'read', query: z.object({ sessionId: Uuid.optional(), agentId: AgentId.optional(), status: Run.shape.status.optional(), ...InProject, ...Paging }), output: page(Run), errors: sessionService.getSession.errors }),

@@ -25,6 +25,7 @@ export {
   Agent, AgentAdjustment, AgentKind, AgentSpec, Answer, Authority, CallResult, CallStatus, ContentBlock, Explanation, IntendedCall, Interaction, InteractionKind, InteractionStatus, MessageIn, Project, Question, Reason, Run, RunJob,
   runFaults, RunRef, Session, sessionService, TapeEntry, TapeMessage, TapeScope, Usage,
 } from './session-service.js';
+export { DELEGATION, DelegatedTask, Delegation, DelegationMode, DelegationStatus, DelegationTask, TaskStatus } from './delegation.js';
 export { EffectiveSkill, FileEntry, Skill, SkillFacts, SkillName, skillStore } from './skill-store.js';
 export { CallRecord, DeferredCall, toolGateway, ToolAccess, CallBounds, PreparedTarget, ToolRegistration, Toolset, worker } from './tool-gateway.js';
 export { services, type ServiceName, type ServiceUse } from './services.js';

@@ -26,6 +26,8 @@ export interface ServiceUse {
     /** Subject prefixes in AMBIT_JOURNAL that may be published. */
     readonly journal: readonly string[];
     readonly consumes: readonly string[];
+    /** Streams that messages about something removed may be purged from. */
+    readonly purges?: readonly string[];
   };
 }
 
@@ -40,32 +42,33 @@ const p = pluginRegistry;
 export const services = {
   'session-service': {
     answers: [
-      s.putProject, s.listProjects, s.putAgent, s.getAgent, s.listAgents, s.deleteAgent, s.adjustAgent, s.matchAgent, s.receiveMessage, s.createSession, s.getSession, s.listSessions, s.deleteSession, s.getRun, s.listRuns,
+      s.putProject, s.listProjects, s.putAgent, s.getAgent, s.listAgents, s.deleteAgent, s.adjustAgent, s.matchAgent, s.receiveMessage, s.createSession, s.getSession, s.listSessions, s.updateSession, s.transferSession,
+      s.forkSession, s.clearSession, s.deleteSession, s.createDraft, s.getRun, s.listRuns, s.startDelegation, s.listDelegations, s.getDelegation, s.delegationLog, s.killDelegation,
       s.cancelRun, s.getAuthority, s.listTape, s.searchTape, s.tapeContext, s.requestInteractions, s.getInteraction, s.listInteractions, s.decideInteraction, s.settleInteraction, s.recordResults, s.readSnapshot,
       s.erasePrincipal,
       s.listSnapshots, s.explain, s.revokeOwner, s.ensurePool, s.removePool, s.startRun, s.stepRun, s.readTape, s.renewRun, s.refreshRun, s.finishRun,
     ],
-    calls: [g.listTools, g.listCalls, b.catalogueHeads, b.cataloguePage, k.effectiveSkills, p.pluginSlots],
-    emits: [s.runChanged, s.tapeAppended, s.interactionRequested, s.interactionSettled, s.messagePosted, s.snapshotPublished, s.mappingPublished, s.agentChanged, s.auditAppended],
+    calls: [g.listTools, g.listCalls, g.clearSession, b.catalogueHeads, b.cataloguePage, k.effectiveSkills, p.pluginSlots],
+    emits: [s.runChanged, s.tapeAppended, s.interactionRequested, s.interactionSettled, s.messagePosted, s.snapshotPublished, s.mappingPublished, s.agentChanged, s.delegationChanged, s.auditAppended],
     hears: [],
     enqueues: [s.runExecute, g.executeDeferred],
     works: [],
     signals: [g.stepStored, g.cancelRunCalls, worker.cancelRun],
     listens: [s.runStopped],
     answersDynamically: [],
-    stores: { reads: ['AMBIT_JOURNAL', 'ambit_epochs'], writes: { ambit_snapshots: [''], ambit_mappings: [''], ambit_leases_15s: ['run.'], ambit_epochs: ['session-service.'] }, journal: ['ambit.jrn.v1.run.'], consumes: ['AMBIT_RUNS'] },
+    stores: { reads: ['AMBIT_JOURNAL', 'ambit_epochs'], writes: { ambit_snapshots: [''], ambit_mappings: [''], ambit_leases_15s: ['run.'], ambit_epochs: ['session-service.'] }, journal: ['ambit.jrn.v1.run.'], consumes: ['AMBIT_RUNS'], purges: ['AMBIT_EVENTS'] },
   },
   'tool-gateway': {
-    answers: [g.executeBatch, g.registerWorker, g.readArtifact, g.writeArtifact, g.getArtifact, g.listTools, g.listCalls, g.getCall, g.resolveCall, g.cancelCall, g.askTool, g.erasePrincipal],
-    calls: [s.getAuthority, s.readSnapshot, s.requestInteractions, s.settleInteraction, s.recordResults, s.searchTape, s.tapeContext, s.listTape, s.getAgent, s.adjustAgent, b.ensureInstance, b.executeCall, b.resultPage, b.getServer, k.readSkill, worker.prepareTool, worker.callTool, worker.resultPage],
+    answers: [g.executeBatch, g.registerWorker, g.readArtifact, g.writeArtifact, g.getArtifact, g.listTools, g.listCalls, g.getCall, g.resolveCall, g.cancelCall, g.askTool, g.erasePrincipal, g.clearSession],
+    calls: [s.getAuthority, s.startDelegation, s.listDelegations, s.getDelegation, s.delegationLog, s.killDelegation, s.readSnapshot, s.requestInteractions, s.settleInteraction, s.recordResults, s.searchTape, s.tapeContext, s.listTape, s.getAgent, s.adjustAgent, b.ensureInstance, b.executeCall, b.resultPage, b.getServer, k.readSkill, worker.prepareTool, worker.callTool, worker.resultPage],
     emits: [g.callEnded, g.callParked, g.toolsChanged, g.auditAppended],
-    hears: [s.runChanged],
+    hears: [s.runChanged, s.delegationChanged],
     enqueues: [],
     works: [g.executeDeferred],
     signals: [b.cancelCall, g.cancelOperation, s.runStopped, worker.batchProgress, worker.cancelCall],
     listens: [g.stepStored, g.cancelRunCalls, g.cancelOperation, g.callProgress],
     answersDynamically: [],
-    stores: { reads: ['AMBIT_JOURNAL', 'ambit_snapshots', 'ambit_mappings', 'ambit_epochs', 'ambit_leases_5s', 'ambit_leases_60s'], writes: { ambit_leases_5s: ['gateway.'], ambit_leases_15s: ['worker.'], ambit_epochs: ['tool-gateway.'], ambit_artifacts: [''] }, journal: ['ambit.jrn.v1.op.'], consumes: ['AMBIT_JOURNAL'] },
+    stores: { reads: ['AMBIT_JOURNAL', 'AMBIT_DEFERRED', 'ambit_snapshots', 'ambit_mappings', 'ambit_epochs', 'ambit_leases_5s', 'ambit_leases_60s'], writes: { ambit_leases_5s: ['gateway.'], ambit_leases_15s: ['worker.'], ambit_epochs: ['tool-gateway.'], ambit_artifacts: [''] }, journal: ['ambit.jrn.v1.op.'], consumes: ['AMBIT_JOURNAL'] },
   },
   'mcp-broker': {
     answers: [b.putServer, b.getServer, b.listServers, b.deleteServer, b.testServer, b.putSecret, b.listSecrets, b.deleteSecret, b.catalogueHeads, b.cataloguePage, b.ensureInstance, b.revokeOwner],
@@ -118,8 +121,8 @@ export const services = {
   'admin-api': {
     answers: [adminApi.renewCredential],
     calls: [
-      s.putProject, s.listProjects, s.putAgent, s.getAgent, s.listAgents, s.deleteAgent, s.matchAgent, s.receiveMessage, s.createSession, s.getSession, s.listSessions, s.deleteSession, s.erasePrincipal, s.getRun, s.listRuns,
-      s.cancelRun, s.listTape, s.getInteraction, s.listInteractions, s.decideInteraction, s.readSnapshot, s.listSnapshots, s.explain, s.ensurePool, s.removePool,
+      s.putProject, s.listProjects, s.putAgent, s.getAgent, s.listAgents, s.deleteAgent, s.matchAgent, s.receiveMessage, s.createSession, s.getSession, s.listSessions, s.updateSession, s.transferSession,
+      s.forkSession, s.clearSession, s.deleteSession, s.createDraft, s.erasePrincipal, s.listDelegations, s.getRun, s.listRuns, s.cancelRun, s.listTape, s.getInteraction, s.listInteractions, s.decideInteraction, s.readSnapshot, s.listSnapshots, s.explain, s.ensurePool, s.removePool,
       g.getArtifact, g.listTools, g.listCalls, g.getCall, g.resolveCall, g.cancelCall, g.askTool, g.erasePrincipal,
       b.putServer, b.getServer, b.listServers, b.deleteServer, b.testServer, b.putSecret, b.listSecrets, b.deleteSecret,
       k.putBlob, k.putSkill, k.getSkill, k.listSkills, k.enableSkill, k.disableSkill, k.deleteSkill, k.readSkill,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { auditEvent } from './audit.js';
+import { delegation } from './delegation.js';
 import { event, job, rpc, signal } from './kit/contract.js';
 import { RunStatus } from './journal.js';
 import {
@@ -45,6 +46,8 @@ export const Session = z
     mode: PermissionMode,
     workspaceId: z.string().max(200).nullable(),
     parentSessionId: Uuid.nullable(),
+    /** Of a subagent's session: the slot of its parent's policy that it fills. */
+    slot: Slug.nullable().default(null),
     adapter: z.string().max(100),
     endpoint: z.string().max(200),
     sceneId: z.string().max(200),
@@ -69,7 +72,9 @@ export const Run = z
     attempt: z.int().min(0),
     fingerprint: Hex64,
     /** Every fingerprint the run was given, the job's first; a skill that it viewed gives it another, valid from its next step. */
-    fingerprints: z.array(Hex64).max(64),
+    fingerprints: z.array(Hex64).max(64).default([]),
+    /** Sources of the catalogue that could not be read when it was composed: what they offer is missing. */
+    degraded: z.array(z.string().max(60)).max(20).default([]),
     pool: z.string().max(200),
     principal: Principal,
     resumes: Uuid.nullable(),
@@ -227,6 +232,8 @@ export const Authority = z
     ancestors: z.array(z.object({ agentId: AgentId, enabled: z.boolean(), mode: PermissionMode, policy: Policy.nullable() })).max(5),
     /** Owners whose fence moved since the mapping was published; their tools are TOOL_GONE. */
     revokedOwners: z.array(Owner).max(1_000),
+    /** Agents that the policy names as subagents, and that exist and are switched on now. */
+    knownAgents: z.array(AgentId).max(1_000).default([]),
     skills: z.array(z.object({ name: z.string().max(64), agentId: AgentId, digest: Hex64 })).max(1_000),
     /** The newest stored step: `digest` = sha256 of canonical JSON {arguments, name} of each of its calls; `callsBefore` = calls stored in earlier steps of the origin run, which makes callsPerRun exact on every replica. */
     step: z.object({ step: z.int().min(0), callsBefore: z.int().min(0), calls: z.array(z.object({ callId: z.string().max(200), digest: Hex64 })).max(1_000) }).nullable(),
@@ -255,6 +262,8 @@ export const MessageIn = z
     skills: z.array(z.string().max(64)).max(200).nullable().optional(),
     mode: PermissionMode.optional(),
     workspaceId: z.string().max(200).optional(),
+    /** Persists this draft: the message is the first of its session, and runs with the draft's snapshot. */
+    draftId: Uuid.optional(),
     idempotencyKey: z.string().min(1).max(200),
   })
   .meta({ id: 'MessageIn' });
@@ -304,12 +313,17 @@ export const RunJob = RunRef.extend({
   instructions: z.string().max(256 * 1024),
   limits: Limits,
   workspaceId: z.string().max(200).nullable(),
+  /** Sources of the catalogue that could not be read: the snapshot is without what they offer. */
+  degraded: z.array(z.string().max(60)).max(20).default([]),
 }).meta({ id: 'RunJob' });
 export type RunJob = z.output<typeof RunJob>;
 
 const own = refusing('TOOL_NOT_IN_SNAPSHOT', 'TURN_ENDED', 'STALE_INSTANCE');
 const unknown = <const N extends string>(noun: N) => ({ status: 404, retry: 'never', message: `There is no such ${noun}` }) as const;
 const conflict = { status: 409, retry: 'never', message: 'It changed since you read it; read it again', data: z.object({ version: z.int() }) } as const;
+const readOnly = { status: 409, retry: 'never', message: 'This is the session of a subagent: it takes decisions, and nothing else from outside' } as const;
+const skillUnknown = { status: 400, retry: 'never', message: 'The agent has no such skills', data: z.object({ names: z.array(z.string()) }) } as const;
+const busy = { status: 409, retry: 'later', message: 'The session is working, waits for a decision or has messages that wait; end that first, or ask for it to be cancelled' } as const;
 const noInteraction = { status: 404, retry: 'never', message: 'No such decision is pending' } as const;
 
 export const sessionService = {
@@ -351,6 +365,9 @@ export const sessionService = {
       SESSION_UNKNOWN: unknown('session'),
       SESSION_BUSY: { status: 409, retry: 'later', message: 'The session is working or waits for a decision, and the agent’s policy refuses messages meanwhile' },
       QUEUE_FULL: { status: 429, retry: 'later', message: 'Too many messages wait in this session', data: z.object({ limit: z.int() }) },
+      SKILL_UNKNOWN: skillUnknown,
+      SESSION_READ_ONLY: readOnly,
+      DRAFT_UNKNOWN: { status: 404, retry: 'never', message: 'There is no such draft of this client; it may have been used, or its ten minutes are over' },
       ...refusing('AGENT_DISABLED'),
     },
     idempotent: true,
@@ -360,15 +377,42 @@ export const sessionService = {
     summary: 'Open a session without a message',
     input: MessageIn.pick({ principal: true, adapter: true, endpoint: true, sceneId: true, thread: true, skills: true, mode: true, workspaceId: true }).extend({ agentId: AgentId }),
     output: Session,
-    errors: { AGENT_UNKNOWN: unknown('agent'), SKILL_UNKNOWN: { status: 400, retry: 'never', message: 'The agent has no such skills', data: z.object({ names: z.array(z.string()) }) } },
+    errors: { AGENT_UNKNOWN: unknown('agent'), SKILL_UNKNOWN: skillUnknown },
   }),
   getSession: rpc('ambit.rpc.session-service.v1.session.get', { summary: 'One session', input: z.object({ id: Uuid }), output: Session, errors: { SESSION_UNKNOWN: unknown('session') }, idempotent: true }),
-  listSessions: rpc('ambit.rpc.session-service.v1.session.list', { summary: 'Sessions, newest first', input: z.object({ agentId: AgentId.optional(), projectId: ProjectId.optional(), principalId: z.string().max(200).optional(), ...PageInput }), output: page(Session), idempotent: true }),
+  listSessions: rpc('ambit.rpc.session-service.v1.session.list', { summary: 'Sessions, newest first', input: z.object({ parentSessionId: Uuid.optional(), agentId: AgentId.optional(), projectId: ProjectId.optional(), principalId: z.string().max(200).optional(), ...PageInput }), output: page(Session), idempotent: true }),
   deleteSession: rpc('ambit.rpc.session-service.v1.session.delete', { summary: 'End a session’s runs and remove it whole', input: z.object({ id: Uuid }), output: z.object({ deleted: z.boolean() }), errors: { SESSION_UNKNOWN: unknown('session') }, timeoutMs: 15_000 }),
 
   erasePrincipal: rpc('ambit.rpc.session-service.v1.principal.erase', {
     summary: 'End a principal’s runs and remove what it said, what was answered and its names; what remains are digests and ids',
     input: z.object({ principal: Principal.shape.id }), output: z.object({ runs: z.int().min(0), entries: z.int().min(0), sessionIds: z.array(Uuid).max(10_000) }), idempotent: true, timeoutMs: 120_000,
+  }),
+  updateSession: rpc('ambit.rpc.session-service.v1.session.update', {
+    summary: 'Choose skills, the permission mode or the workspace; holds from the next run on, a narrower mode at once',
+    input: z.object({ id: Uuid, skills: z.array(z.string().max(64)).max(200).nullable().optional(), mode: PermissionMode.optional(), workspaceId: z.string().min(1).max(200).nullable().optional(), ifVersion: z.int().min(1).optional() }),
+    output: Session,
+    errors: { SESSION_UNKNOWN: unknown('session'), SKILL_UNKNOWN: skillUnknown, VERSION_CONFLICT: conflict, SESSION_READ_ONLY: readOnly },
+  }),
+  transferSession: rpc('ambit.rpc.session-service.v1.session.transfer', {
+    summary: 'Give a session to another agent, whole or not at all; its tape and its choice of skills stay, what was allowed does not',
+    input: z.object({ id: Uuid, agentId: AgentId, whileBusy: z.enum(['refuse', 'cancel']).default('refuse').meta({ description: 'cancel: an open run ends and waiting messages are dropped with the move' }) }),
+    output: Session,
+    errors: { SESSION_UNKNOWN: unknown('session'), AGENT_UNKNOWN: unknown('agent'), SESSION_BUSY: busy, SESSION_READ_ONLY: readOnly, TRANSFER_UNSUPPORTED: { status: 409, retry: 'never', message: 'A session cannot move to or from an ACP agent: its history stays behind' }, ...refusing('AGENT_DISABLED') },
+    timeoutMs: 15_000,
+  }),
+  forkSession: rpc('ambit.rpc.session-service.v1.session.fork', {
+    summary: 'A new session with the same agent, choices and tape; without mapping, approvals and pending decisions',
+    input: z.object({ id: Uuid }), output: Session, errors: { SESSION_UNKNOWN: unknown('session'), AGENT_UNKNOWN: unknown('agent'), SESSION_READ_ONLY: readOnly }, timeoutMs: 15_000,
+  }),
+  clearSession: rpc('ambit.rpc.session-service.v1.session.clear', {
+    summary: 'End what the session does and take back what it was given; its tape stays', input: z.object({ id: Uuid }), output: Session, errors: { SESSION_UNKNOWN: unknown('session') }, timeoutMs: 15_000,
+  }),
+  createDraft: rpc('ambit.rpc.session-service.v1.draft.create', {
+    summary: 'Compose what a session that does not exist yet would see; its first message names the draft within ten minutes',
+    input: MessageIn.pick({ principal: true, roles: true, adapter: true, endpoint: true, sceneId: true, thread: true, skills: true, mode: true, workspaceId: true }).extend({ agentId: AgentId }),
+    output: z.object({ draftId: Uuid, agentId: AgentId, fingerprint: Hex64, expiresAt: Instant }),
+    errors: { AGENT_UNKNOWN: unknown('agent'), SKILL_UNKNOWN: skillUnknown, ...refusing('AGENT_DISABLED') },
+    timeoutMs: 15_000,
   }),
 
   getRun: rpc('ambit.rpc.session-service.v1.run.get', { summary: 'One run', input: z.object({ id: Uuid }), output: Run, errors: { RUN_UNKNOWN: unknown('run') }, idempotent: true }),
@@ -454,12 +498,14 @@ export const sessionService = {
   }),
   readTape: rpc('ambit.rpc.session-service.v1.tape.read.{agentId}', { summary: 'The tape as run.start answers it', audience: 'worker', input: RunRefWithToken.extend({ before: z.int().optional() }), output: TapeView, errors: own, idempotent: true }),
   renewRun: rpc('ambit.rpc.session-service.v1.run.renew.{agentId}', { summary: 'Keep the attempt (every 5 s, TTL 15 s) and learn of a cancel', audience: 'worker', input: RunRefWithToken, output: z.object({ cancelled: z.boolean() }), errors: own, idempotent: true }),
-  refreshRun: rpc('ambit.rpc.session-service.v1.run.refresh.{agentId}', { summary: 'After a skill activation: a new fingerprint, valid from the next step', audience: 'worker', input: RunRefWithToken, output: z.object({ fingerprint: Hex64 }), errors: own }),
+  refreshRun: rpc('ambit.rpc.session-service.v1.run.refresh.{agentId}', { summary: 'After a skill activation: a new fingerprint, valid from the next step', audience: 'worker', input: RunRefWithToken, output: z.object({ fingerprint: Hex64, instructions: z.string().max(256 * 1024) }), errors: own }),
   finishRun: rpc('ambit.rpc.session-service.v1.run.finish.{agentId}', {
     summary: 'Close the attempt; `waiting` suspends the run until its decisions are taken', audience: 'worker',
     input: RunRefWithToken.extend({ status: z.enum(['completed', 'waiting', 'failed', 'cancelled']), reason: z.string().max(2_000).optional(), code: z.enum(['WORKSPACE_UNAVAILABLE', 'WORKER_FAILED', 'LIMIT_REACHED']).optional() }),
     output: z.object({ status: RunStatus, resumeRunId: Uuid.nullable() }), errors: { ...own, OPEN_CALLS: { status: 409, retry: 'never', message: 'Calls of the last step have no result yet; execute them before finishing as completed' } },
   }),
+
+  ...delegation,
 
   runExecute: job('ambit.job.session-service.v1.run.execute.{agentId}.{pool}', { summary: 'A run for one worker of the agent’s pool', payload: RunJob, stream: streams.runs.name }),
 

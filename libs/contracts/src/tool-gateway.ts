@@ -144,6 +144,12 @@ export const toolGateway = {
   cancelCall: rpc('ambit.rpc.tool-gateway.v1.call.cancel', { summary: 'Cancel one running call', input: z.object({ operationId: Hex64, reason: z.string().max(200).default('cancelled by a person') }), output: z.object({ state: z.enum(['stopped', 'stopping', 'ended', 'unknown']) }), idempotent: true }),
   askTool: rpc('ambit.rpc.tool-gateway.v1.tool.diagnose', { summary: 'Run a diagnostic tool for an administrator', input: z.object({ sessionId: Uuid, name: z.string().max(128), arguments: JsonObject.default({}) }), output: z.object({ content: z.unknown() }), errors: refusing('TOOL_NOT_IN_SNAPSHOT', 'BAD_ARGUMENTS') }),
 
+  clearSession: rpc('ambit.rpc.tool-gateway.v1.session.clear', {
+    summary: 'Drop what is kept for a session: its plan, and with `whole` its artifacts, arguments, facts and parked calls; `open` counts calls that have not ended yet',
+    input: z.object({ sessionId: Uuid, whole: z.boolean(), before: Instant, by: Principal.nullable().default(null), runs: z.array(z.object({ runId: Uuid, originRunId: Uuid })).max(10_000) }),
+    output: z.object({ open: z.int().min(0) }), idempotent: true, timeoutMs: 10_000,
+  }),
+
   executeDeferred: job('ambit.job.tool-gateway.v1.call.execute-deferred.{sessionId}', { summary: 'An approved call to execute, under the asking call’s operation id', payload: DeferredCall, stream: streams.deferred.name }),
 
   callEnded: event('ambit.evt.tool-gateway.v1.call.ended.{runId}', { summary: 'A call ended, was refused, parked or waits', payload: z.object({ runId: Uuid, sessionId: Uuid, agentId: AgentId, operationId: Hex64, callId: z.string(), tool: z.string(), status: z.union([OutcomeStatus, z.enum(['refused', 'waiting'])]), fault: FaultBodySchema.nullable(), rule: z.string().nullable(), durationMs: z.number().nullable(), at: Instant }) }),

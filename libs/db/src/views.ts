@@ -18,6 +18,10 @@ type SessionTable =
   | 'mapping'
   | 'ownerFence'
   | 'knownJournal'
+  | 'draft'
+  | 'delegation'
+  | 'delegationTask'
+  | 'aftercare'
   | 'pool';
 
 // Each owner sees its own tables alone; wanting another's is a compile error, and then a call on the bus.

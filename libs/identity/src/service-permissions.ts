@@ -26,6 +26,7 @@ export function servicePermissions(name: string, use: ServiceUse): Permissions {
         ...[...read, ...consumed].flatMap(readingOf),
         ...Object.entries(use.stores.writes).flatMap(([store, prefixes]) => prefixes.flatMap((prefix) => writingOf(store, prefix))),
         ...use.stores.journal.map((prefix) => `${prefix}>`),
+        ...(use.stores.purges ?? []).map((stream) => `$JS.API.STREAM.PURGE.${stream}`),
         ...(use.stores.journal.length === 0 ? [] : [`$JS.API.STREAM.PURGE.${streams.journal.name}`]),
       ]),
     },

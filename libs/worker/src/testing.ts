@@ -89,6 +89,7 @@ class MemoryPlatform implements Platform {
       instructions: options.instructions ?? '',
       limits: { runsAtOnce: 1, callsPerRun: 128, callsPerMinute: 6_000 },
       workspaceId: null,
+      degraded: [],
     };
     this.messages = [{ role: 'user', content: [{ type: 'text', text: options.message ?? 'go' }] }];
     this.answers = [...(options.answers ?? [])];

@@ -12,6 +12,7 @@ import { addPrincipalCommands } from './principal.commands.js';
 import { addRunCommands } from './run.commands.js';
 import { addSecretCommands } from './secret.commands.js';
 import { addServerCommands } from './server.commands.js';
+import { addSessionCommands } from './session.commands.js';
 import { addSnapshotCommands } from './snapshot.commands.js';
 import { addStatusCommand } from './status.commands.js';
 import { addTokenCommands } from './token.commands.js';
@@ -25,6 +26,7 @@ export function addCommands(program: Command, context: Context): void {
     addExportCommand,
     addGetCommand,
     addRunCommands,
+    addSessionCommands,
     addInteractionCommands,
     addSnapshotCommands,
     addAuditCommands,

@@ -16,6 +16,7 @@ const run: RunRecord = {
     attempt: 2,
     fingerprint: 'f',
     fingerprints: ['e', 'f'],
+    degraded: [],
   },
   ...{
     pool: 'shared',

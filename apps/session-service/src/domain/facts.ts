@@ -6,6 +6,7 @@ import {
   sessionService,
   toolGateway,
   type Agent,
+  type Delegation,
   type ContentBlock,
   type DeferredCall,
   type Interaction,
@@ -39,7 +40,7 @@ export function runChanged(run: RunRecord, now: Date): StoredMessage {
 
 export function runJob(
   run: RunRecord,
-  job: Pick<RunJob, 'model' | 'instructions' | 'limits' | 'workspaceId'>,
+  job: Omit<RunJob, 'schemaVersion' | 'runId' | 'originRunId' | 'sessionId' | 'fingerprint'>,
   traceparent?: string,
 ): StoredMessage {
   const payload: RunJob = {
@@ -155,4 +156,11 @@ export function mappingPublished(
     { ...mapping, at: now.toISOString() },
     { keys: { sessionId }, id: `${sessionId}.${mapping.fingerprint}.${now.getTime()}`, time: now },
   );
+}
+
+/** `turn` tells two changes of one delegation apart. */
+export function delegationChanged(delegation: Delegation, turn: string, now: Date): StoredMessage {
+  const { id: delegationId, sessionId, status } = delegation;
+  const payload = { sessionId, delegationId, status, tasks: delegation.tasks.map((task) => task.status), at: now.toISOString() };
+  return eventMessage(sessionService.delegationChanged, payload, { keys: { sessionId }, id: `${delegationId}.${turn}`, time: now });
 }

@@ -63,6 +63,19 @@ export function userEntry(message: Pick<MessageIn, 'content' | 'media'>, run: Of
   };
 }
 
+/** The text of a message on the tape. */
+export function saidText(entry: Pick<StoredEntry, 'content'> | undefined): string {
+  const content = entry?.content;
+  return typeof content === 'object' && content !== null && 'content' in content && Array.isArray(content.content)
+    ? textOf(content.content)
+    : '';
+}
+
+/** Something that happened to the session itself, for whoever reads its tape later. */
+export function eventEntry(text: string): NewEntry {
+  return { runId: null, originRunId: null, kind: 'event', step: null, callId: null, role: null, content: { text }, text };
+}
+
 export interface Said {
   readonly step: number;
   readonly content: readonly ContentBlock[];

@@ -31,12 +31,17 @@ export type Slots = Output<typeof pluginRegistry.pluginSlots>;
 /** What one owner answered, or why it did not. */
 export type Answered<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly detail: string };
 
+/** The agent of a session above, with what its policy leaves to the slot that the session below fills. */
+export interface Ancestor extends Agent {
+  readonly slot: string | null;
+}
+
 /** For whom a run is composed. A session is absent where only the agent is asked about. */
 export interface Whose {
   readonly agent: Agent;
   /** The agents of the sessions above, nearest first. */
-  readonly ancestors: readonly Agent[];
-  readonly session: Pick<Session, 'kind' | 'skills'> | null;
+  readonly ancestors: readonly Ancestor[];
+  readonly session: Pick<Session, 'id' | 'kind' | 'skills' | 'workspaceId' | 'version'> | null;
   readonly subject: Subject | null;
   readonly activeSkills: readonly string[];
 }
@@ -58,7 +63,7 @@ const sessionOf = ({ session, activeSkills }: Whose): CompositionInput['session'
 
 const frame = (whose: Whose, switches: Switches) => ({
   agent: { id: whose.agent.id, kind: whose.agent.kind },
-  project: { id: whose.agent.projectId },
+  project: { id: whose.agent.projectId, workspaceId: whose.session?.workspaceId ?? null },
   model: { name: whose.agent.model, vision: false },
   switches,
   session: sessionOf(whose),
@@ -83,7 +88,11 @@ export function versionsOf(whose: Whose, seen: Seen, switches: Switches): Compos
   for (const { id, version } of seen.knownAgents) epochs[`session-service.${id}.agent`] = version;
   return {
     ...frame(whose, switches),
-    policies: [whose.agent, ...whose.ancestors].map(({ id, version }) => ({ agentId: id, version })),
+    policies: [
+      { agentId: whose.agent.id, version: whose.agent.version },
+      // Two slots of one parent may narrow differently.
+      ...whose.ancestors.map(({ id, version, slot }) => ({ agentId: slot === null ? id : `${id} ${slot}`, version })),
+    ],
     epochs,
     agentsVersion: seen.knownAgents.length,
     failed,

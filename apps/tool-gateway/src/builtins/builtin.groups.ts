@@ -1,6 +1,7 @@
 import { Bus } from '@ambit/bus';
 import { Inject, Injectable } from '@nestjs/common';
 import { ArtifactStore } from '../artifact.store.js';
+import { DelegationWaits } from '../delegation.waits.js';
 import { PlanRepository } from '../plan.repository.js';
 import { artifactBuiltin } from './artifact.builtin.js';
 import type { BuiltinGroup } from './builtin.registry.js';
@@ -8,6 +9,7 @@ import { planBuiltin } from './plan.builtin.js';
 import { question } from './question.builtin.js';
 import { settingsBuiltins } from './settings.builtins.js';
 import { skillBuiltins } from './skill.builtins.js';
+import { subagentBuiltin } from './subagent.builtin.js';
 import { tapeBuiltins } from './tape.builtins.js';
 
 /** Every built-in tool of this release. */
@@ -17,6 +19,7 @@ export class BuiltinGroups {
     @Inject(Bus) private readonly bus: Bus,
     @Inject(PlanRepository) private readonly plans: PlanRepository,
     @Inject(ArtifactStore) private readonly artifacts: ArtifactStore,
+    @Inject(DelegationWaits) private readonly waits: DelegationWaits,
   ) {}
 
   all(): BuiltinGroup[] {
@@ -27,6 +30,7 @@ export class BuiltinGroups {
       { name: 'artifact', load: () => [artifactBuiltin(this.artifacts)] },
       { name: 'skill', load: () => skillBuiltins(this.bus) },
       { name: 'settings', load: () => settingsBuiltins(this.bus) },
+      { name: 'delegation', load: () => [subagentBuiltin(this.bus, this.waits)] },
     ];
   }
 }

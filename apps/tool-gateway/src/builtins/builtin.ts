@@ -4,6 +4,7 @@ import type { ToolResult } from '../domain/call-end.js';
 
 /** For whom a built-in runs, and until when. */
 export interface BuiltinContext {
+  /** The claimed operation: the same call again carries the same. */
   readonly operationId: string;
   readonly sessionId: string;
   readonly authority: Authority;

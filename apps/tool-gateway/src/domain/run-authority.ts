@@ -37,6 +37,6 @@ export function runAuthorityOf(authority: Authority, token: RunAuthority['token'
     mode: authority.mode,
     chain: chainOf(authority),
     fences: { [toolOwner]: 0 },
-    knownAgents: [],
+    knownAgents: authority.knownAgents,
   };
 }

@@ -1,0 +1,44 @@
+import pg from 'pg';
+
+/** Holds a place in PostgreSQL, so that whoever comes there waits and can be killed just then. */
+export class Stall {
+  readonly #client: pg.Client;
+
+  private constructor(client: pg.Client) {
+    this.#client = client;
+  }
+
+  /** Nobody can write to this table from now on; reading goes on. */
+  static async table(url: string, table: string): Promise<Stall> {
+    const stall = await Stall.#open(url);
+    await stall.#client.query(`BEGIN; LOCK TABLE ${table} IN SHARE MODE`);
+    return stall;
+  }
+
+  /** Nothing of this owner's outbox is published from now on. Waits until the relay that does it now has let go: kill it first. */
+  static async outbox(url: string, schema: string): Promise<Stall> {
+    const stall = await Stall.#open(url);
+    await stall.#client.query('SELECT pg_advisory_lock(hashtextextended($1, 0))', [`ambit.outbox.${schema}`]);
+    return stall;
+  }
+
+  /** Resolves once somebody waits for what is held here. */
+  async reached(): Promise<void> {
+    for (;;) {
+      const { rowCount } = await this.#client.query(
+        'SELECT 1 FROM pg_stat_activity a WHERE pg_backend_pid() = ANY(pg_blocking_pids(a.pid)) LIMIT 1',
+      );
+      if (rowCount === 1) return;
+    }
+  }
+
+  async release(): Promise<void> {
+    await this.#client.end();
+  }
+
+  static async #open(url: string): Promise<Stall> {
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    return new Stall(client);
+  }
+}
