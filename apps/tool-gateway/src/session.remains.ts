@@ -40,6 +40,8 @@ export class SessionRemains {
     for (const originRunId of origins) open += await this.#open(manager, originRunId);
     if (open > 0) return { open };
     await this.repository.close(sessionId, by ?? SYSTEM, new Date());
+    for (const operationId of await this.repository.indeterminate(sessionId))
+      await manager.streams.purge(streams.events.name, { filter: pattern(toolGateway.callParked, { operationId }) });
     await this.artifacts.forget(sessionId);
     for (const originRunId of origins)
       await manager.streams.purge(streams.journal.name, { filter: journalSubject.operationsOf(originRunId) });

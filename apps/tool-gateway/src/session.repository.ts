@@ -16,6 +16,12 @@ export class SessionRepository {
     return this.db.gatewayCall.count({ where: { sessionId, status: { in: ['running', 'aborting'] } } });
   }
 
+  /** Calls of a session whose end nobody knew. */
+  async indeterminate(sessionId: string): Promise<string[]> {
+    const rows = await this.db.gatewayCall.findMany({ where: { sessionId, status: 'indeterminate' }, select: { operationId: true } });
+    return rows.map(({ operationId }) => operationId);
+  }
+
   /** Closes what is parked by the word of whoever deleted the session, and forgets arguments. Repeating it changes nothing. */
   async close(sessionId: string, by: Principal, at: Date): Promise<void> {
     await this.db.$transaction(async (transaction) => {

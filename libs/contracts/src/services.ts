@@ -68,7 +68,7 @@ export const services = {
     signals: [b.cancelCall, g.cancelOperation, s.runStopped, worker.batchProgress, worker.cancelCall],
     listens: [g.stepStored, g.cancelRunCalls, g.cancelOperation, g.callProgress],
     answersDynamically: [],
-    stores: { reads: ['AMBIT_JOURNAL', 'AMBIT_DEFERRED', 'ambit_snapshots', 'ambit_mappings', 'ambit_epochs', 'ambit_leases_5s', 'ambit_leases_60s'], writes: { ambit_leases_5s: ['gateway.'], ambit_leases_15s: ['worker.'], ambit_epochs: ['tool-gateway.'], ambit_artifacts: [''] }, journal: ['ambit.jrn.v1.op.'], consumes: ['AMBIT_JOURNAL'] },
+    stores: { reads: ['AMBIT_JOURNAL', 'AMBIT_DEFERRED', 'ambit_snapshots', 'ambit_mappings', 'ambit_epochs', 'ambit_leases_5s', 'ambit_leases_60s'], writes: { ambit_leases_5s: ['gateway.'], ambit_leases_15s: ['worker.'], ambit_epochs: ['tool-gateway.'], ambit_artifacts: [''] }, journal: ['ambit.jrn.v1.op.'], consumes: ['AMBIT_JOURNAL'], purges: ['AMBIT_EVENTS'] },
   },
   'mcp-broker': {
     answers: [b.putServer, b.getServer, b.listServers, b.deleteServer, b.testServer, b.putSecret, b.listSecrets, b.deleteSecret, b.catalogueHeads, b.cataloguePage, b.ensureInstance, b.revokeOwner],
