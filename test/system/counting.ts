@@ -51,13 +51,19 @@ export class Counting {
     };
   }
 
+  /** One that offers these tools too, and leaves a line under its name each time they are listed. */
+  offering(slug: string, tools: readonly string[]): Input<typeof mcpBroker.putServer> {
+    const env = { ...this.environment, SERVER: slug, TOOLS: JSON.stringify(tools) };
+    return this.server(slug, { transport: { type: 'stdio', command: process.execPath, args: [program], env } });
+  }
+
   /** For a server of this program that is configured elsewhere, in a plugin for instance. */
   get environment(): { readonly COUNTER_FILE: string; readonly DESK_URL: string } {
     return { COUNTER_FILE: join(this.#folder, 'ran'), DESK_URL: this.#url };
   }
 
   /** How often a tool ran with this name. */
-  async ran(tool: 'count' | 'hold' | 'look', name: string): Promise<number> {
+  async ran(tool: string, name: string): Promise<number> {
     const lines = (await readFile(join(this.#folder, 'ran'), 'utf8')).split('\n');
     return lines.filter((line) => line === `${tool} ${name}`).length;
   }

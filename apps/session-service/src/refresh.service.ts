@@ -5,6 +5,7 @@ import { withFresh } from './agent.repository.js';
 import { refreshEntry } from './domain/tape.js';
 import { Instructions } from './instruction.service.js';
 import { runs } from './run.repository.js';
+import { Results } from './results.service.js';
 import { Snapshots } from './snapshot.service.js';
 import { tape } from './tape.repository.js';
 import { Transactions } from './transactions.repository.js';
@@ -24,6 +25,7 @@ export class RefreshService {
     private readonly snapshots: Snapshots,
     private readonly whose: WhoseReader,
     private readonly instructions: Instructions,
+    private readonly results: Results,
   ) {}
 
   async refresh(ref: Refresh, call: Call<typeof sessionService.refreshRun>): Promise<Output<typeof sessionService.refreshRun>> {
@@ -32,7 +34,9 @@ export class RefreshService {
 
   async #refresh(ref: Refresh, call: Call<typeof sessionService.refreshRun>): Promise<Output<typeof sessionService.refreshRun>> {
     const from = { contract: sessionService.refreshRun, agentId: call.keys.agentId, ref };
-    await guarded(this.transactions.read, from);
+    const { run: asking } = await guarded(this.transactions.read, from);
+    // What the last step did is read off the journal first: a skill viewed there is what the run asks for.
+    await this.results.absorb(asking);
     const whose = await this.whose.ofRun(ref.runId);
     if (whose === undefined) throw fault(sessionService.refreshRun, 'TOOL_NOT_IN_SNAPSHOT');
     const prepared = await this.snapshots.prepare(whose);

@@ -142,6 +142,10 @@ export const tape = {
       SELECT e."session_id"::text AS "sessionId", e."id", e."kind", ts_headline('simple', left(e."text", 20000), q, 'StartSel=, StopSel=, MaxFragments=2, MaxWords=40, MinWords=10') AS "text", e."at"
       FROM "session_service"."tape_entry" e, websearch_to_tsquery('simple', ${query.text}) q
       WHERE e."session_id" = ANY(${[...query.sessionIds]}::uuid[]) AND e."search" @@ q
+        -- What searching itself said finds nothing new: every search would find itself first.
+        AND NOT (e."kind" IN ('tool_call', 'tool_result') AND EXISTS (
+          SELECT 1 FROM "session_service"."tape_entry" c WHERE c."origin_run_id" = e."origin_run_id" AND c."step" = e."step" AND c."call_id" = e."call_id"
+            AND c."kind" = 'tool_call' AND c."content"->>'name' IN ('tape_search', 'tape_context')))
         AND (${kinds}::text[] IS NULL OR e."kind" = ANY(${kinds}::text[]))
         AND (${query.start ?? null}::timestamptz IS NULL OR e."at" >= ${query.start ?? null}::timestamptz)
         AND (${query.end ?? null}::timestamptz IS NULL OR e."at" <= ${query.end ?? null}::timestamptz)

@@ -1,0 +1,299 @@
+// What a model sees of built-in and servers' tools: exposure, names, the list that people switch, and a broker that is away.
+import { RESERVED_TABLE } from '@ambit/capability';
+import { buckets, Mapping, mappingKey, mcpBroker, sessionService, toolGateway, type Agent, type Input } from '@ambit/contracts';
+import { afterAll, beforeAll, expect, jest } from '@jest/globals';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { randomUUID } from 'node:crypto';
+import { intend, type HandRun, type HandWorker } from '../system/by-hand.js';
+import { http } from '../system/http.js';
+import { Scene } from '../system/scene.js';
+import { sessionFacts, setSessionFacts } from '../system/stored-session.js';
+import { verifies } from '../verifies.js';
+
+jest.setTimeout(240_000);
+const BUILTINS = ['artifact_read', 'question', 'skill_list', 'skill_view', 'tape_context', 'tape_search', 'update_plan'];
+const COUNTING = ['mcp__one__count', 'mcp__one__hold', 'mcp__one__look'];
+const NONE = { servers: [], skills: [], plugins: [] };
+type Policy = Input<typeof sessionService.putAgent>['policy'];
+
+let scene: Scene;
+beforeAll(async () => {
+  scene = await Scene.start({ services: ['session-service', 'tool-gateway', 'mcp-broker', 'mcp-runner', 'skill-store', 'admin-api'] });
+  await scene.server('one');
+});
+afterAll(() => scene?.stop());
+
+/** What a session's newest run was given, as its canonical record says. */
+async function given(
+  sessionId: string,
+): Promise<{ readonly fingerprint: string; readonly tools: string[]; readonly owners: Map<string, string> }> {
+  const [run] = await scene.runsOf(sessionId);
+  const fingerprint = run?.fingerprint ?? '';
+  let text = '';
+  for (let offset: number | null = 0; offset !== null;) {
+    const part: { text: string; next: number | null } = await scene.bus.call(sessionService.readSnapshot, { fingerprint, offset });
+    text += part.text;
+    offset = part.next;
+  }
+  const { tools } = JSON.parse(text) as { tools: { name: string; owner: string }[] };
+  return { fingerprint, tools: tools.map(({ name }) => name), owners: new Map(tools.map(({ name, owner }) => [name, owner])) };
+}
+
+const givenBy = async (agent: Pick<Agent, 'id'>, more: Parameters<Scene['send']>[1] = {}) =>
+  given((await scene.send(agent, more)).sessionId);
+const put = (id: string, policy: Policy, more: Partial<Input<typeof sessionService.putAgent>> = {}): Promise<Agent> =>
+  scene.bus.call(sessionService.putAgent, { id, policy, ...more });
+
+/** A run of an agent with this policy, begun. */
+async function begun(policy: Policy = {}): Promise<{ readonly agent: Agent; readonly worker: HandWorker; readonly run: HandRun }> {
+  const agent = await scene.agent(policy);
+  const worker = await scene.worker(agent);
+  await scene.send(agent);
+  return { agent, worker, run: await worker.begin() };
+}
+const codes = (results: Awaited<ReturnType<HandRun['use']>>): string[] => results.map(({ fault, status }) => fault?.code ?? status);
+const configurable = async (agentId?: string): Promise<string[]> => {
+  const { status, body } = await http(scene.system, `GET /v1/tool${agentId === undefined ? '' : `?agentId=${agentId}`}`);
+  expect(status).toBe(200);
+  return (body['tools'] as { name: string }[]).map(({ name }) => name).sort();
+};
+
+verifies('R-TOOL-1#1', 'the same world gives every agent the same tools in the same order, as the record has them', async () => {
+  const golden = ['artifact_read', ...COUNTING, 'question', 'skill_list', 'skill_view', 'tape_context', 'tape_search', 'update_plan'];
+  const [one, two] = [await scene.agent(), await scene.agent()];
+  expect((await givenBy(one)).tools).toEqual(golden);
+  expect((await givenBy(two)).tools).toEqual(golden);
+  expect(await givenBy(one)).toEqual(await givenBy(one));
+});
+
+verifies(
+  ['R-TOOL-2#1', 'R-TOOL-2#2', 'R-TOOL-3#3', 'R-TOOL-8#3', 'R-TOOL-8#4'],
+  'a configurable tool can be switched off and found again, a system one is nobody’s to switch',
+  async () => {
+    const { agent, run } = await begun({ ...NONE, disabledTools: ['update_plan', 'tape_search', 'artifact_read'] });
+    const { tools } = await given(run.ref.sessionId);
+    expect(tools).toEqual(BUILTINS.filter((name) => name !== 'update_plan'));
+    const plan = { plan: [{ step: 'go', status: 'pending' }] };
+    expect(codes(await run.use(intend('update_plan', plan), intend('tape_search', { query: 'please' })))).toEqual([
+      'TOOL_NOT_IN_SNAPSHOT',
+      'completed',
+    ]);
+    run.abandon();
+    const listed = await configurable(agent.id);
+    expect(listed).toEqual(['question', 'settings_read', 'settings_write', 'skill_list', 'skill_view', 'update_plan']);
+    await put(agent.id, { ...NONE });
+    expect((await givenBy(agent)).tools).toEqual(BUILTINS);
+  },
+);
+
+verifies(
+  ['R-TOOL-3#2', 'R-TOOL-3#4'],
+  'switching off a worker’s tool takes it from catalogue and mapping, and from a call that was approved meanwhile',
+  async () => {
+    const agent = await scene.agent({ ...NONE, rules: [{ decision: 'ask', tool: 'update_plan' }] });
+    const worker = await scene.worker(agent);
+    const exec = {
+      name: 'exec',
+      exposure: 'user-configurable',
+      description: 'Runs',
+      inputSchema: { type: 'object' },
+      effect: 'write',
+      access: 'command',
+    };
+    await worker.call(toolGateway.registerWorker, { workerId: randomUUID(), tools: [exec] });
+    expect((await givenBy(agent)).tools).toContain('exec');
+    await put(agent.id, { ...NONE, disabledTools: ['exec'], rules: [{ decision: 'ask', tool: 'update_plan' }] });
+    await worker.begin().then((run) => run.finish('completed'));
+    await scene.send(agent);
+    const run = await worker.begin();
+    expect((await given(run.ref.sessionId)).tools).toEqual(BUILTINS);
+    const asked = intend('update_plan', { plan: [] });
+    expect(codes(await run.use(intend('exec', {}), asked))).toEqual(['TOOL_NOT_IN_SNAPSHOT', 'waiting']);
+    await run.finish('waiting');
+    await put(agent.id, { ...NONE, disabledTools: ['exec', 'update_plan'] });
+    const [interaction] = await scene.pending(run.ref.sessionId);
+    await scene.bus.call(sessionService.decideInteraction, {
+      id: interaction?.id ?? '',
+      decision: 'allow',
+      by: { id: 'user:bob', kind: 'person' },
+    });
+    const next = await worker.begin();
+    const last = next.opened.messages.at(-1);
+    expect(last).toMatchObject({ role: 'tool', results: [{}, { callId: asked.callId, fault: { code: 'TOOL_DISABLED' } }] });
+    next.abandon();
+  },
+);
+
+verifies(
+  [
+    'R-TOOL-4#5',
+    'R-TOOL-5#1',
+    'R-TOOL-5#2',
+    'R-TOOL-5#3',
+    'R-TOOL-5#4',
+    'R-TOOL-6#1',
+    'R-TOOL-6#2',
+    'R-TOOL-7#1',
+    'R-TOOL-7#2',
+    'R-EXEC-7#3',
+  ],
+  'a server that claims every built-in name gets none of them, and what it was refused is shown, audited and counted',
+  async () => {
+    const reserved = [...RESERVED_TABLE.keys()];
+    const alike = ['Tape_Info', 'tape_info ', 'ｔａｐｅ_ｉｎｆｏ', 'EXEC', 'question\u00ad'];
+    const { id } = await scene.bus.call(mcpBroker.putServer, scene.counting.offering('tape', [...reserved, ...alike, 'info', 'fine']));
+    expect(await scene.bus.call(mcpBroker.testServer, { id }, { timeoutMs: 60_000 })).toMatchObject({ state: 'connected' });
+    // Another server offers `info` too: the one called tape has no claim to tape_info by that.
+    await scene.server('other', scene.counting.offering('other', ['info']));
+
+    const { body } = await http(scene.system, `GET /v1/server/${id}`);
+    const refused = body['refusedNames'] as { tool: string; name: string; reserved: string; shownAs: string; reason: string }[];
+    expect(refused.map(({ name }) => name).sort()).toEqual(
+      [...reserved, ...alike, ...['info', 'fine', 'count', 'hold', 'look', ...reserved, ...alike].map((name) => `tape_${name}`)].sort(),
+    );
+    expect(refused.find(({ tool }) => tool === 'info')).toMatchObject({
+      name: 'tape_info',
+      reserved: 'tape_info',
+      shownAs: 'mcp__tape__info',
+    });
+    for (const one of refused) expect(one.reason).toContain(one.shownAs);
+    const records = (await http(scene.system, `GET /v1/audit?action=name.refused&limit=200`)).body['items'] as {
+      target: string;
+      reason: string;
+    }[];
+    expect(records.filter(({ target }) => target.startsWith(`server:${id}/`))).toHaveLength(refused.length);
+    const metrics = await (await fetch(`${scene.system.process('mcp-broker').opsUrl}/metrics`)).text();
+    expect(Number(/^ambit_names_refused_total\{[^}]*\} (\d+)$/m.exec(metrics)?.[1])).toBeGreaterThanOrEqual(refused.length);
+
+    // Whatever is switched off, hidden or not there at all: a reserved name is a built-in's or nobody's.
+    const { run } = await begun({ skills: [], disabledTools: ['question', 'update_plan', 'skill_view'] });
+    const { tools, owners } = await given(run.ref.sessionId);
+    expect(tools).toEqual(expect.arrayContaining(['mcp__tape__info', 'mcp__tape__exec', 'mcp__tape__question', 'mcp__tape__fine']));
+    for (const name of tools.filter((one) => !one.startsWith('mcp__'))) expect(owners.get(name)).toBe('builtin');
+    const hidden = [...reserved.filter((name) => !tools.includes(name)), ...alike, 'tape_fine'];
+    expect(new Set(codes(await run.use(...hidden.map((name) => intend(name, { name: 'forged' })))))).toEqual(
+      new Set(['TOOL_NOT_IN_SNAPSHOT']),
+    );
+    for (const name of [...reserved, ...alike, 'info']) expect(await scene.counting.ran(name, 'forged')).toBe(0);
+    expect(codes(await run.use(intend('mcp__tape__exec', { name: 'by its own name' })))).toEqual(['completed']);
+    run.abandon();
+
+    // An alias takes none of them either, nor does a worker; every registered built-in stands in the table.
+    for (const alias of reserved)
+      await expect(put('aliased', { aliases: { [alias]: 'mcp__tape__fine' } })).rejects.toMatchObject({ code: 'ALIAS_TAKEN' });
+    for (const purpose of ['ingress', 'configurable', 'diagnostic'] as const)
+      for (const { name } of (await scene.bus.call(toolGateway.listTools, { purpose })).tools) expect(reserved).toContain(name);
+    const why = await http(scene.system, `GET /v1/explain?agentId=${run.worker.agentId}&name=tape_info`);
+    expect(JSON.stringify(why.body)).toContain('NAME_RESERVED');
+    await scene.bus.call(mcpBroker.deleteServer, { id });
+  },
+);
+
+verifies(
+  ['R-TOOL-14#1', 'R-TOOL-14#2'],
+  'agent kind, session kind and mode settle which built-ins there are; an ACP agent has its servers’ tools alone',
+  async () => {
+    const table = [
+      { kind: 'sdk', session: 'regular', builtins: BUILTINS },
+      { kind: 'sdk', session: 'subagent', builtins: BUILTINS },
+      { kind: 'acp', session: 'regular', builtins: [] },
+      { kind: 'acp', session: 'subagent', builtins: [] },
+    ] as const;
+    for (const { kind, session, builtins } of table) {
+      const agent = await scene.agent();
+      await put(agent.id, { servers: null, mode: 'full_access' }, { kind });
+      for (const mode of ['default', 'auto_approve', 'full_access'] as const) {
+        const { id } = await scene.bus.call(sessionService.createSession, {
+          agentId: agent.id,
+          principal: { id: 'user:alice', kind: 'person' },
+          mode,
+        });
+        if (session === 'subagent') {
+          const parent = await scene.bus.call(sessionService.createSession, {
+            agentId: agent.id,
+            principal: { id: 'user:alice', kind: 'person' },
+          });
+          await setSessionFacts(scene.system, id, { kind: 'subagent', parentSessionId: parent.id });
+        }
+        expect(await sessionFacts(scene.system, id)).toMatchObject({ kind: session, mode });
+        await scene.send(agent, { sessionId: id });
+        const { tools } = await given(id);
+        expect({ kind, session, mode, tools: tools.filter((name) => !name.startsWith('mcp__')) }).toEqual({
+          kind,
+          session,
+          mode,
+          tools: builtins,
+        });
+        expect(tools).toEqual(expect.arrayContaining(COUNTING));
+      }
+    }
+  },
+);
+
+verifies('R-SNAP-3#1', 'all, none and a list of everything are three fingerprints', async () => {
+  const { items } = await scene.bus.call(mcpBroker.listServers, { projectId: 'default' });
+  const agent = await scene.agent();
+  const lists = { servers: items.map(({ id }) => id), skills: ['ambit-settings'], plugins: ['acme'] } as const;
+  for (const list of ['servers', 'skills', 'plugins'] as const) {
+    const fingerprints = new Set<string>();
+    for (const names of [null, [], [...lists[list]]]) {
+      await put(agent.id, { ...NONE, [list]: names });
+      fingerprints.add((await givenBy(agent)).fingerprint);
+    }
+    expect({ list, different: fingerprints.size }).toEqual({ list, different: 3 });
+  }
+});
+
+verifies('R-TOOL-1#5', 'a mapping never names a catalogue that cannot be read, nor another than its own', async () => {
+  const agent = await scene.agent();
+  const { direct } = await jetstreamManager(scene.system.connection);
+  const { name: bucket } = buckets.mappings;
+  const worker = await scene.worker(agent);
+  const seen = new Set<string>();
+  for (let round = 0; round < 3; round++) {
+    const changed = put(agent.id, { ...NONE, servers: round % 2 === 0 ? null : [] });
+    const sent = await Promise.all([scene.send(agent), scene.send(agent), changed]);
+    for (const { sessionId } of sent.slice(0, 2) as { sessionId: string }[]) {
+      const { fingerprint, tools } = await given(sessionId);
+      const stored = await direct.getMessage(`KV_${bucket}`, { last_by_subj: `$KV.${bucket}.${mappingKey(sessionId, fingerprint)}` });
+      expect(Mapping.parse(stored?.json())).toMatchObject({ sessionId, agentId: agent.id, fingerprint });
+      expect((await worker.snapshot(fingerprint)).tools.map(({ name }) => name)).toEqual(tools);
+      seen.add(fingerprint);
+    }
+  }
+  expect(seen.size).toBe(2);
+});
+
+verifies(
+  ['R-TOOL-8#1', 'R-TOOL-8#2', 'R-TOOL-1#3', 'R-TOOL-1#4'],
+  'without the broker built-ins are listed and what people may switch is shown; what the catalogue lost cannot be called',
+  async () => {
+    const { agent, worker, run } = await begun();
+    await run.finish('completed');
+    const before = { session: await sessionFacts(scene.system, run.ref.sessionId), lists: await scene.counting.ran('list', 'other') };
+    const snapshots = await scene.bus.call(sessionService.listSnapshots, { agentId: agent.id });
+    await scene.system.process('mcp-broker').stop();
+    expect(await configurable(agent.id)).toEqual([
+      'question',
+      'settings_read',
+      'settings_write',
+      'skill_list',
+      'skill_view',
+      'update_plan',
+    ]);
+    expect(await sessionFacts(scene.system, run.ref.sessionId)).toEqual(before.session);
+    expect(await scene.counting.ran('list', 'other')).toBe(before.lists);
+    expect(await scene.bus.call(sessionService.listSnapshots, { agentId: agent.id })).toEqual(snapshots);
+
+    await scene.send(agent, { sessionId: run.ref.sessionId });
+    const next = await worker.begin();
+    expect((await given(next.ref.sessionId)).tools).toEqual(BUILTINS);
+    expect(next.ref.fingerprint).not.toBe(run.ref.fingerprint);
+    const results = await next.use(intend(COUNTING[0] ?? '', { name: 'gone' }), intend('update_plan', { plan: [] }));
+    expect(codes(results)).toEqual(['TOOL_NOT_IN_SNAPSHOT', 'completed']);
+    expect(await scene.counting.ran('count', 'gone')).toBe(0);
+    next.abandon();
+    await scene.system.process('mcp-broker').start();
+    expect((await givenBy(agent)).tools).toEqual(expect.arrayContaining(COUNTING));
+  },
+);
