@@ -192,7 +192,9 @@ verifies(
     const last = await worker.begin();
     expect(last.opened.messages.at(-1)).toMatchObject({
       role: 'tool',
-      results: [{ status: 'failed', fault: { code: 'ADJUSTMENT_WIDENS' } }],
+      results: [
+        { status: 'failed', fault: { code: 'TOOL_FAILED' }, content: [{ text: expect.stringContaining('full_access allows more') }] },
+      ],
     });
     expect(await version()).toBe(before + 2);
     // Nobody who did not ask a person can use what a person said.

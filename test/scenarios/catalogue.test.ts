@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, jest } from '@jest/globals';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { randomUUID } from 'node:crypto';
 import { intend, type HandRun, type HandWorker } from '../system/by-hand.js';
-import { http } from '../system/http.js';
+import { http, tokenFor } from '../system/http.js';
 import { Scene } from '../system/scene.js';
 import { sessionFacts, setSessionFacts } from '../system/stored-session.js';
 import { verifies } from '../verifies.js';
@@ -67,7 +67,7 @@ verifies('R-TOOL-1#1', 'the same world gives every agent the same tools in the s
 });
 
 verifies(
-  ['R-TOOL-2#1', 'R-TOOL-2#2', 'R-TOOL-3#3', 'R-TOOL-8#3', 'R-TOOL-8#4'],
+  ['R-TOOL-2#1', 'R-TOOL-2#2', 'R-TOOL-2#3', 'R-TOOL-3#3', 'R-TOOL-8#3', 'R-TOOL-8#4'],
   'a configurable tool can be switched off and found again, a system one is nobody’s to switch',
   async () => {
     const { agent, run } = await begun({ ...NONE, disabledTools: ['update_plan', 'tape_search', 'artifact_read'] });
@@ -79,6 +79,12 @@ verifies(
       'completed',
     ]);
     run.abandon();
+    // What is diagnostic answers administrators, and nobody who only looks on.
+    const diagnose = (name: string, token?: string) =>
+      http(scene.system, `POST /v1/session/${run.ref.sessionId}/diagnose`, { body: { name }, ...(token === undefined ? {} : { token }) });
+    expect(await diagnose('tape_info')).toMatchObject({ status: 200, body: { content: { kinds: { message: 2, tool_call: 2 } } } });
+    expect(await diagnose('tape_handoff')).toMatchObject({ status: 404, body: { code: 'TOOL_NOT_IN_SNAPSHOT' } });
+    expect((await diagnose('tape_info', await tokenFor(scene.system, { principal: 'user:viewer', role: 'viewer' }))).status).toBe(403);
     const listed = await configurable(agent.id);
     expect(listed).toEqual(['question', 'settings_read', 'settings_write', 'skill_list', 'skill_view', 'update_plan']);
     await put(agent.id, { ...NONE });
@@ -87,7 +93,7 @@ verifies(
 );
 
 verifies(
-  ['R-TOOL-3#2', 'R-TOOL-3#4'],
+  ['R-TOOL-3#2', 'R-TOOL-3#4', 'R-TOOL-13#1'],
   'switching off a worker’s tool takes it from catalogue and mapping, and from a call that was approved meanwhile',
   async () => {
     const agent = await scene.agent({ ...NONE, rules: [{ decision: 'ask', tool: 'update_plan' }] });
@@ -103,7 +109,10 @@ verifies(
     await worker.call(toolGateway.registerWorker, { workerId: randomUUID(), tools: [exec] });
     expect((await givenBy(agent)).tools).toContain('exec');
     await put(agent.id, { ...NONE, disabledTools: ['exec'], rules: [{ decision: 'ask', tool: 'update_plan' }] });
-    await worker.begin().then((run) => run.finish('completed'));
+    const first = await worker.begin();
+    const malformed = ['{"command":', '[]', '"ls"', 'null', '{"a":1,"a":2}'].map((text) => ({ ...intend('exec'), arguments: text }));
+    expect(new Set(codes(await first.use(...malformed)))).toEqual(new Set(['BAD_ARGUMENTS']));
+    await first.finish('completed');
     await scene.send(agent);
     const run = await worker.begin();
     expect((await given(run.ref.sessionId)).tools).toEqual(BUILTINS);

@@ -18,6 +18,19 @@ export class CapabilityRoutes {
       const { tools } = await this.bus.call(toolGateway.listTools, { purpose: 'configurable', ...query }, { ...caller.identity, signal });
       return { tools };
     }),
+    bind(httpApi.diagnose, async ({ params, body, caller, signal }) => {
+      caller.require('operate', await this.bus.call(sessionService.getSession, params, { ...caller.identity, signal }));
+      return this.bus.call(toolGateway.askTool, { ...body, sessionId: params.id }, { ...caller.identity, signal });
+    }),
+    bind(
+      httpApi.readArtifact,
+      async ({ params, query, caller, signal }) => {
+        const { id: sessionId, digest } = params;
+        caller.requireSession(await this.bus.call(sessionService.getSession, { id: sessionId }, { ...caller.identity, signal }));
+        return this.bus.call(toolGateway.getArtifact, { sessionId, digest, ...query }, { ...caller.identity, signal });
+      },
+      ['send'],
+    ),
     bind(httpApi.listSnapshots, ({ query, caller, signal }) => {
       caller.require('read', query);
       return this.bus.call(sessionService.listSnapshots, query, { ...caller.identity, signal });

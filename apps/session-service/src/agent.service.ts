@@ -1,13 +1,13 @@
 import type { Call } from '@ambit/bus';
-import { digestOf, findTies } from '@ambit/capability';
-import { fault, sessionService, type Agent, type AgentSpec, type Output, type Parsed, type Via } from '@ambit/contracts';
+import { argumentsHash, digestOf, findTies } from '@ambit/capability';
+import { fault, sessionService, type Agent, type AgentAdjustment, type AgentSpec, type Output, type Parsed, type Via } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { agents, projects } from './agent.repository.js';
 import { doerOf } from './doer.js';
 import { adjusted } from './domain/adjust-agent.js';
 import { nextAgent, takenAlias } from './domain/agent.js';
 import { agentChanged } from './domain/facts.js';
-import { interactions } from './interaction.repository.js';
+import { interactions, type InteractionRecord } from './interaction.repository.js';
 import { Narrowing } from './narrowing.service.js';
 import { runs } from './run.repository.js';
 import { Transactions, type Doer, type Unit } from './transactions.repository.js';
@@ -49,7 +49,7 @@ export class AgentService {
   async adjust({ operationId, change }: Parsed<typeof sessionService.adjustAgent>, call: Call): Promise<Agent> {
     const { agent, moved } = await this.transactions.runFlushed(async (unit) => {
       const [approval] = await interactions.byOperations(unit.sql, [operationId]);
-      if (approval === undefined || approval.status !== 'allowed' || approval.decidedBy === null || approval.settledAt !== null)
+      if (approval === undefined || approval.decidedBy === null || !covers(approval, change))
         throw fault(sessionService.adjustAgent, 'NO_INTERACTION');
       await agents.lockAll(unit.sql);
       await agents.lock(unit.sql, approval.agentId);
@@ -147,6 +147,12 @@ export class AgentService {
     const tied = [...new Set(ties.flatMap(({ agents: pair }) => pair))].filter((id) => id !== spec.id).sort();
     throw fault(sessionService.putAgent, 'AGENT_AMBIGUOUS', { agents: tied });
   }
+}
+
+/** Whether a person allowed exactly this change, and it was not made yet. */
+function covers({ status, settledAt, target, argumentsHash: approved }: InteractionRecord, change: AgentAdjustment): boolean {
+  const isOfSettings = target?.kind === 'builtin' && target.id === 'settings_write';
+  return status === 'allowed' && settledAt === null && isOfSettings && approved === argumentsHash(change);
 }
 
 function withCursor<T extends { readonly id: string }>(items: T[], limit: number): { items: T[]; cursor?: string } {

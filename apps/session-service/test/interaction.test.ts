@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { operationId, resumeRunId } from '@ambit/capability';
+import { argumentsHash, operationId, resumeRunId } from '@ambit/capability';
 import { sessionService, toolGateway, type Interaction } from '@ambit/contracts';
 import { collect } from '@ambit/testing';
 import { alice, ask, bob, call, codeOf, Fixture, type Attempt } from './fixture.js';
@@ -135,4 +135,30 @@ it('an approved call goes to the gateways with what was asked', async () => {
     policyVersion: 1,
     decidedBy: bob,
   });
+});
+
+it('an approval changes the settings that it was asked for, once, and never for more than there is', async () => {
+  const target = { kind: 'builtin' as const, id: 'settings_write', version: 1 };
+  const changes = [{ instructions: 'Be brief.' }, { mode: 'full_access' as const }, { model: 'other' }];
+  const asked = changes.map((change) => ({ target, argumentsHash: argumentsHash(change) }));
+  const { attempt, ids } = await asking(...asked.slice(0, 2), { argumentsHash: argumentsHash(changes[2] ?? {}) });
+  const adjust = (index: number, change: (typeof changes)[number] | undefined) =>
+    fixture.bus.call(sessionService.adjustAgent, {
+      operationId: operationId(attempt.ref.originRunId, 0, `c${index}`),
+      change: change ?? {},
+    });
+  const none = { code: 'NO_INTERACTION' };
+  await expect(adjust(0, changes[0])).rejects.toMatchObject(none);
+  await decide(ids[0] ?? '', 'allow');
+  await expect(adjust(0, { instructions: 'Be long.' })).rejects.toMatchObject(none);
+  const before = await fixture.bus.call(sessionService.getAgent, { id: attempt.agentId });
+  expect(await adjust(0, changes[0])).toMatchObject({ instructions: 'Be brief.', version: before.version + 1 });
+  expect(await adjust(0, changes[0])).toMatchObject({ version: before.version + 1 });
+  await settle(ids[0] ?? '', attempt, 'c0');
+  await expect(adjust(0, changes[0])).rejects.toMatchObject(none);
+  await decide(ids[1] ?? '', 'allow');
+  await expect(adjust(1, changes[1])).rejects.toMatchObject({ code: 'ADJUSTMENT_WIDENS', data: { reason: expect.any(String) } });
+  // An approval of something else is none of this.
+  await decide(ids[2] ?? '', 'allow');
+  await expect(adjust(2, changes[2])).rejects.toMatchObject(none);
 });

@@ -1,6 +1,6 @@
 import type { Bus } from '@ambit/bus';
 import { policyToDocument } from '@ambit/capability';
-import { AgentAdjustment, sessionService } from '@ambit/contracts';
+import { AgentAdjustment, Fault, sessionService } from '@ambit/contracts';
 import { z } from 'zod';
 import { errorResult, objectSchema, textResult, type Builtin } from './builtin.js';
 
@@ -48,9 +48,18 @@ export function settingsBuiltins(bus: Bus): Builtin[] {
       handler: async (input, { operationId, signal }) => {
         const change = AgentAdjustment.safeParse(input);
         if (!change.success) return errorResult(z.prettifyError(change.error));
-        const { version } = await bus.call(sessionService.adjustAgent, { operationId, change: change.data }, { signal });
-        return textResult(`Changed: ${Object.keys(change.data).join(', ')}. It holds from the next run on.`, { version });
+        try {
+          const { version } = await bus.call(sessionService.adjustAgent, { operationId, change: change.data }, { signal });
+          return textResult(`Changed: ${Object.keys(change.data).join(', ')}. It holds from the next run on.`, { version });
+        } catch (error) {
+          if (error instanceof Fault && error.code === 'ADJUSTMENT_WIDENS')
+            return errorResult(`Nothing was changed. ${error.message}: ${reasonOf(error)}`);
+          throw error;
+        }
       },
     },
   ];
 }
+
+const Widening = z.object({ reason: z.string() });
+const reasonOf = ({ data }: Fault): string => Widening.safeParse(data).data?.reason ?? 'it widens';
