@@ -139,7 +139,7 @@ verifies(
       'TOOL_NOT_IN_SNAPSHOT',
     ]);
     // Nothing was viewed: nothing changes.
-    expect(await worker.call(sessionService.refreshRun, run.ref)).toEqual({ fingerprint: run.ref.fingerprint });
+    expect(await worker.call(sessionService.refreshRun, run.ref)).toMatchObject({ fingerprint: run.ref.fingerprint });
 
     const [viewed] = await run.use(intend('skill_view', { name: 'ambit-settings' }));
     expect(textOf(viewed)).toContain('settings_write');

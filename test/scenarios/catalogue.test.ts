@@ -12,6 +12,8 @@ import { verifies } from '../verifies.js';
 
 jest.setTimeout(240_000);
 const BUILTINS = ['artifact_read', 'question', 'skill_list', 'skill_view', 'tape_context', 'tape_search', 'update_plan'];
+const SUBAGENTS = { helper: { agent: 'self' } };
+const DELEGATING = [...BUILTINS, 'subagent_orchestrator'].sort();
 const COUNTING = ['mcp__one__count', 'mcp__one__hold', 'mcp__one__look'];
 const NONE = { servers: [], skills: [], plugins: [] };
 type Policy = Input<typeof sessionService.putAgent>['policy'];
@@ -91,6 +93,14 @@ verifies(
     expect((await givenBy(agent)).tools).toEqual(BUILTINS);
   },
 );
+
+verifies('R-TOOL-3#1', 'disabling what is not people’s to switch changes nothing', async () => {
+  const agent = await scene.agent({ ...NONE, subagents: SUBAGENTS });
+  const before = await givenBy(agent);
+  expect(before.tools).toEqual(DELEGATING);
+  await put(agent.id, { ...NONE, subagents: SUBAGENTS, disabledTools: ['tape_search', 'tape_context', 'subagent_orchestrator'] });
+  expect((await givenBy(agent)).tools).toEqual(DELEGATING);
+});
 
 verifies(
   ['R-TOOL-3#2', 'R-TOOL-3#4', 'R-TOOL-13#1'],
@@ -203,14 +213,14 @@ verifies(
   'agent kind, session kind and mode settle which built-ins there are; an ACP agent has its servers’ tools alone',
   async () => {
     const table = [
-      { kind: 'sdk', session: 'regular', builtins: BUILTINS },
+      { kind: 'sdk', session: 'regular', builtins: DELEGATING },
       { kind: 'sdk', session: 'subagent', builtins: BUILTINS },
       { kind: 'acp', session: 'regular', builtins: [] },
       { kind: 'acp', session: 'subagent', builtins: [] },
     ] as const;
     for (const { kind, session, builtins } of table) {
       const agent = await scene.agent();
-      await put(agent.id, { servers: null, mode: 'full_access' }, { kind });
+      await put(agent.id, { servers: null, mode: 'full_access', subagents: SUBAGENTS }, { kind });
       for (const mode of ['default', 'auto_approve', 'full_access'] as const) {
         const { id } = await scene.bus.call(sessionService.createSession, {
           agentId: agent.id,
