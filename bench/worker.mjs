@@ -56,8 +56,10 @@ export class BenchWorker {
   async prepare({ lanes, perLane, tool, input, isRight }) {
     const to = subject(toolGateway.executeBatch, { agentId: this.#agentId });
     const calls = await someAtOnce(this.#runs.slice(0, lanes), async (run) => {
-      const intended = Array.from({ length: perLane }, () => ({ callId: randomUUID(), name: tool, arguments: input }));
       const step = run.step++;
+      // A run that makes the same round again and again is ended as one that goes round in a circle.
+      const text = step % 2 === 0 ? input : `${input} `;
+      const intended = Array.from({ length: perLane }, () => ({ callId: randomUUID(), name: tool, arguments: text }));
       await this.#ask(sessionService.stepRun, { ...run.ref, step, role: 'assistant', content: [], calls: intended });
       return intended.map((call) => JSON.stringify({ ...run.ref, step, calls: [call] }));
     });

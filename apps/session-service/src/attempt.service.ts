@@ -7,6 +7,8 @@ import { userVisible } from './domain/faults.js';
 import type { RunRecord } from './domain/run-state.js';
 import { Endings } from './ending.service.js';
 import { Leases } from './lease.service.js';
+import { MessageService } from './message.service.js';
+import { Progress } from './progress.service.js';
 import { Rebuild } from './rebuild.service.js';
 import { Results } from './results.service.js';
 import { runs } from './run.repository.js';
@@ -24,6 +26,8 @@ export class AttemptService {
     private readonly leases: Leases,
     private readonly results: Results,
     private readonly rebuild: Rebuild,
+    private readonly progress: Progress,
+    private readonly messages: MessageService,
   ) {}
 
   async start(
@@ -55,7 +59,12 @@ export class AttemptService {
     call: Call<typeof sessionService.readTape>,
   ): Promise<Output<typeof sessionService.readTape>> {
     const { run } = await guarded(this.transactions.read, { contract: sessionService.readTape, agentId: call.keys.agentId, ref });
-    return this.results.view(run, before);
+    if (before !== undefined) return this.results.view(run, before);
+    const standing = await this.results.absorb(run);
+    if (await this.progress.look(run)) return this.results.view(run, undefined, standing);
+    await this.leases.release(run.id);
+    await this.messages.advance(run.sessionId);
+    throw fault(sessionService.readTape, 'TURN_ENDED');
   }
 
   /** Answers once the new state stands in the journal: from then on no claim of an older attempt is taken. */

@@ -99,7 +99,10 @@ export class AuthorityService {
       knownAgents: await this.#knownAgents(agent),
       revokedOwners: Object.entries(mapping.owners).flatMap(([owner, fence]) => ((fences.get(owner) ?? 0) > fence ? [owner] : [])),
       skills: await this.#skillsOf(run),
-      step: newest === undefined ? null : { step: newest.step, callsBefore: newest.callsBefore, calls: [...newest.calls] },
+      step:
+        newest === undefined
+          ? null
+          : { step: newest.step, callsBefore: newest.callsBefore, calls: [...newest.calls], ...(newest.cut ? { cut: true } : {}) },
       remainingMs: hasEnded(run) ? 0 : remainingMs(run, new Date()),
     };
   }

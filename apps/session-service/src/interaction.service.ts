@@ -100,7 +100,8 @@ export class InteractionService {
   async decide(decision: Decide, call: Call): Promise<Output<typeof sessionService.decideInteraction>> {
     const decided = await this.transactions.run(async (unit) => {
       const interaction = await this.#locked(unit, decision.id);
-      if (interaction === undefined) throw fault(sessionService.decideInteraction, 'NO_INTERACTION');
+      const isElsewhere = decision.sessionId !== undefined && decision.sessionId !== interaction?.sessionId;
+      if (interaction === undefined || isElsewhere) throw fault(sessionService.decideInteraction, 'NO_INTERACTION');
       const first = (await interactions.firstPending(unit.sql, interaction.sessionId)) ?? interaction.id;
       const verdict = decisionVerdict(interaction, decision, { at: unit.now, first });
       switch (verdict.kind) {

@@ -70,8 +70,8 @@ export class Results {
   }
 
   /** What run.start and tape.read answer. */
-  async view(run: RunRecord, before?: number) {
-    const { newest, open } = await this.absorb(run);
+  async view(run: RunRecord, before?: number, standing?: Standing) {
+    const { newest, open } = standing ?? (await this.absorb(run));
     const entries = await tape.newest(this.transactions.read, run.sessionId, { before, limit: ENTRIES });
     const openBytes = Buffer.byteLength(JSON.stringify(open));
     const window = tapeView(entries, {

@@ -27,6 +27,7 @@ import { Narrowing } from './narrowing.service.js';
 import { OwnerService } from './owner.service.js';
 import { PoolService } from './pool.service.js';
 import { PrincipalService } from './principal.service.js';
+import { Progress } from './progress.service.js';
 import { Rebuild } from './rebuild.service.js';
 import { RefreshService } from './refresh.service.js';
 import { RemovalService } from './removal.service.js';
@@ -65,6 +66,7 @@ import { WorkerHandlers } from './worker.handlers.js';
       SkillChoice,
       Endings,
       Narrowing,
+      Progress,
       Results,
       Resumes,
     ],

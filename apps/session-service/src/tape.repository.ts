@@ -201,7 +201,22 @@ export const tape = {
 
   async newestStep(db: Reader, originRunId: string): Promise<StoredStep | undefined> {
     const row = await db.runStep.findFirst({ where: { originRunId }, orderBy: { step: 'desc' } });
-    return row === null ? undefined : { step: row.step, callsBefore: row.callsBefore, calls: StepDigests.parse(row.calls) };
+    return row === null ? undefined : stepOf(row);
+  },
+
+  /** The newest steps, the newest first. */
+  async newestSteps(db: Reader, originRunId: string, limit: number): Promise<StoredStep[]> {
+    return (await db.runStep.findMany({ where: { originRunId }, orderBy: { step: 'desc' }, take: limit })).map(stepOf);
+  },
+
+  /** Steps of an origin run whose model was cut off. */
+  async cutSteps(db: Reader, originRunId: string): Promise<number> {
+    return db.runStep.count({ where: { originRunId, cut: true } });
+  },
+
+  /** Whether the platform spoke to the model after one of these steps. */
+  async isCorrected(db: Reader, originRunId: string, steps: readonly number[]): Promise<boolean> {
+    return (await db.tapeEntry.count({ where: { originRunId, step: { in: [...steps] }, kind: 'message', role: 'user' } })) > 0;
   },
 
   async storeStep(
@@ -216,6 +231,13 @@ export const tape = {
     await unit.sql.runStep.create({ data: { ...rest, calls: calls.map((call) => ({ ...call })), ...(usage ?? {}), at: unit.now } });
   },
 };
+
+const stepOf = (row: { step: number; callsBefore: number; calls: unknown; cut: boolean }): StoredStep => ({
+  step: row.step,
+  callsBefore: row.callsBefore,
+  calls: StepDigests.parse(row.calls),
+  cut: row.cut,
+});
 
 async function withoutKnownResults(db: Reader, entries: readonly NewEntry[]): Promise<NewEntry[]> {
   const results = entries.filter(({ kind }) => kind === 'tool_result');

@@ -26,9 +26,11 @@ const publicEntry = (sessionId: string, { id, runId, kind, step, role, content, 
 export class TapeService {
   constructor(private readonly transactions: Transactions) {}
 
-  async list({ sessionId, after, limit }: Parsed<typeof sessionService.listTape>): Promise<Output<typeof sessionService.listTape>> {
+  async list({ sessionId, after, limit, newest }: Parsed<typeof sessionService.listTape>): Promise<Output<typeof sessionService.listTape>> {
     if ((await sessions.find(this.transactions.read, sessionId)) === undefined) throw fault(sessionService.listTape, 'SESSION_UNKNOWN');
-    const entries = await tape.list(this.transactions.read, sessionId, { after, limit: limit + 1 });
+    const entries = newest
+      ? (await tape.newest(this.transactions.read, sessionId, { before: undefined, limit })).toReversed()
+      : await tape.list(this.transactions.read, sessionId, { after, limit: limit + 1 });
     const items: TapeEntry[] = [];
     let left = PAGE_BYTES;
     for (const entry of entries.slice(0, limit)) {
@@ -38,6 +40,7 @@ export class TapeService {
       items.push(bytes > PAGE_BYTES ? { ...item, content: { truncated: true, bytes } } : item);
       left -= bytes;
     }
+    if (newest) return { items: items.reverse(), next: null };
     return { items, next: items.length < entries.length ? (items.at(-1)?.id ?? null) : null };
   }
 

@@ -4,6 +4,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { HeldAuthority } from './authority.cache.js';
 import { BatchRunner, type Batch } from './batch.runner.js';
 import type { Caller } from './call.gates.js';
+import { faultBody } from './domain/call-end.js';
 import { findInStep, type StepAnswer } from './domain/stored-step.js';
 import { fitReply } from './domain/fit-reply.js';
 import { operationOf } from './domain/operation.js';
@@ -36,6 +37,9 @@ export class BatchService {
     if (admitted instanceof Fault) throw admitted;
     const { held, more: step } = admitted;
     if (step === undefined) throw platformFault('UNAVAILABLE');
+    // Each has its result on the tape already; nothing is asked or looked at for them.
+    if (step.cut)
+      return { results: input.calls.map(({ callId }) => ({ callId, status: 'refused', fault: faultBody('OUTPUT_TRUNCATED') })) };
     const batch = await this.#batch({ caller, held, step, input, traceparent: call.traceparent });
     const results = await batch.results(Math.max(0, call.remainingMs() - ANSWER_MS), call.signal);
     return { results: fitReply(results) };

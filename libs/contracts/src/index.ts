@@ -21,6 +21,7 @@ export { adminApi, Role, RoleGrant, Token, WorkerCredential } from './admin-api.
 export { Instances, mcpBroker, Secret, SecretRef, Server, ServerHead, ServerSpec, ServerState, Timeouts, Transport } from './mcp-broker.js';
 export { mcpRunner, ResolvedServer } from './mcp-runner.js';
 export { Plugin, PluginId, pluginRegistry, PluginState } from './plugin-registry.js';
+export { Review, reviewer, ReviewRequest, Risk } from './reviewer.js';
 export {
   Agent, AgentAdjustment, AgentKind, AgentSpec, Answer, Authority, CallResult, CallStatus, ContentBlock, Explanation, IntendedCall, Interaction, InteractionKind, InteractionStatus, MessageIn, Project, Question, Reason, Run, RunJob,
   runFaults, RunRef, Session, sessionService, TapeEntry, TapeMessage, TapeScope, Usage,

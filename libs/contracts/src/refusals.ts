@@ -21,6 +21,7 @@ export const refusals = {
   APPROVAL_CAPACITY: { status: 429, retry: 'later', message: 'Too many decisions are pending in this session; answer some first', data: z.object({ limit: z.int() }) },
   CALL_LIMIT: { status: 429, retry: 'never', message: 'The run has made as many calls as it may', data: z.object({ limit: z.int() }) },
   RATE_LIMITED: { status: 429, retry: 'later', message: 'Too many calls in this minute', data: z.object({ limit: z.int(), retryAfterMs: z.int() }) },
+  OUTPUT_TRUNCATED: { status: 422, retry: 'never', message: 'The model’s output was cut off, so none of the step’s calls was executed; say it again, shorter' },
   INDETERMINATE: { status: 409, retry: 'never', message: 'The call was started and its end is unknown; a person has to look before anybody repeats it' },
   TURN_ENDED: { status: 409, retry: 'never', message: 'The run has ended or waits for a decision; acknowledge the job and go on' },
   STALE_INSTANCE: { status: 409, retry: 'never', message: 'A newer attempt of this run holds the token' },

@@ -3,6 +3,7 @@ import type { EventContract, JobContract, Rpc, SignalContract } from './kit/cont
 import { mcpBroker } from './mcp-broker.js';
 import { mcpRunner } from './mcp-runner.js';
 import { pluginRegistry } from './plugin-registry.js';
+import { reviewer } from './reviewer.js';
 import { sessionService } from './session-service.js';
 import { skillStore } from './skill-store.js';
 import { toolGateway, worker } from './tool-gateway.js';
@@ -60,8 +61,8 @@ export const services = {
   },
   'tool-gateway': {
     answers: [g.executeBatch, g.registerWorker, g.readArtifact, g.writeArtifact, g.getArtifact, g.listTools, g.listCalls, g.getCall, g.resolveCall, g.cancelCall, g.askTool, g.erasePrincipal, g.clearSession],
-    calls: [s.getAuthority, s.startDelegation, s.listDelegations, s.getDelegation, s.delegationLog, s.killDelegation, s.readSnapshot, s.requestInteractions, s.settleInteraction, s.recordResults, s.searchTape, s.tapeContext, s.listTape, s.getAgent, s.adjustAgent, b.ensureInstance, b.executeCall, b.resultPage, b.getServer, k.readSkill, worker.prepareTool, worker.callTool, worker.resultPage],
-    emits: [g.callEnded, g.callParked, g.toolsChanged, g.auditAppended],
+    calls: [s.getAuthority, s.startDelegation, s.listDelegations, s.getDelegation, s.delegationLog, s.killDelegation, s.readSnapshot, s.requestInteractions, s.settleInteraction, s.recordResults, s.searchTape, s.tapeContext, s.listTape, s.getAgent, s.adjustAgent, reviewer.reviewCall, b.ensureInstance, b.executeCall, b.resultPage, b.getServer, k.readSkill, worker.prepareTool, worker.callTool, worker.resultPage],
+    emits: [g.callStarted, g.callEnded, g.callParked, g.toolsChanged, g.auditAppended],
     hears: [s.runChanged, s.delegationChanged],
     enqueues: [],
     works: [g.executeDeferred],

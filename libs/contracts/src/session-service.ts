@@ -105,6 +105,8 @@ export const runFaults = {
   DELIVERIES_EXHAUSTED: { message: 'The run was handed to a worker three times and none of them finished it; look at the workers’ logs' },
   WORKER_FAILED: { message: 'The worker ended the run with a failure; its reason, where it gave one, stands here instead' },
   PARKED: { message: 'JetStream was lost while the run was going: nobody knows which of its last calls have happened. Look what they did before you go on' },
+  OUTPUT_TRUNCATED: { message: 'The model’s output was cut off twice; give it more room for what it says, or ask for less at once' },
+  NO_PROGRESS: { message: 'The model made the same calls with the same results four times in a row' },
   LIMIT_REACHED: { message: 'The run reached one of its limits; raise it in the agent’s policy, or ask for less at once' },
 } as const satisfies Record<string, { readonly message: string }>;
 
@@ -236,7 +238,7 @@ export const Authority = z
     knownAgents: z.array(AgentId).max(1_000).default([]),
     skills: z.array(z.object({ name: z.string().max(64), agentId: AgentId, digest: Hex64 })).max(1_000),
     /** The newest stored step: `digest` = sha256 of canonical JSON {arguments, name} of each of its calls; `callsBefore` = calls stored in earlier steps of the origin run, which makes callsPerRun exact on every replica. */
-    step: z.object({ step: z.int().min(0), callsBefore: z.int().min(0), calls: z.array(z.object({ callId: z.string().max(200), digest: Hex64 })).max(1_000) }).nullable(),
+    step: z.object({ step: z.int().min(0), callsBefore: z.int().min(0), calls: z.array(z.object({ callId: z.string().max(200), digest: Hex64 })).max(1_000), /** The model's output was cut off: none of them is executed. */ cut: z.boolean().optional() }).nullable(),
     /** Milliseconds until the run's 30 minutes are up. */
     remainingMs: z.int().min(0),
   })
@@ -423,7 +425,7 @@ export const sessionService = {
   }),
   getAuthority: rpc('ambit.rpc.session-service.v1.run.authority', { summary: 'What a run may do now, with the sequence its claims are fenced on', input: z.object({ runId: Uuid }), output: Authority, errors: refusing('TOOL_NOT_IN_SNAPSHOT'), idempotent: true }),
 
-  listTape: rpc('ambit.rpc.session-service.v1.tape.list', { summary: 'A session’s tape in order, for people', input: z.object({ sessionId: Uuid, after: z.int().min(0).default(0), limit: z.int().min(1).max(200).default(100) }), output: z.object({ items: z.array(TapeEntry), next: z.int().nullable() }), errors: { SESSION_UNKNOWN: unknown('session') }, idempotent: true }),
+  listTape: rpc('ambit.rpc.session-service.v1.tape.list', { summary: 'A session’s tape in order, for people', input: z.object({ sessionId: Uuid, after: z.int().min(0).default(0), limit: z.int().min(1).max(200).default(100), newest: z.boolean().default(false).meta({ description: 'The last `limit` entries instead' }) }), output: z.object({ items: z.array(TapeEntry), next: z.int().nullable() }), errors: { SESSION_UNKNOWN: unknown('session') }, idempotent: true }),
   searchTape: rpc('ambit.rpc.session-service.v1.tape.search', {
     summary: 'Full-text search over a session’s tape',
     input: z.object({ sessionId: Uuid, scope: TapeScope.default('current'), query: z.string().trim().min(1).max(500), limit: z.int().min(1).max(50).default(20), kinds: z.array(TapeEntry.shape.kind).max(5).optional(), start: Instant.optional(), end: Instant.optional() }),
@@ -449,7 +451,7 @@ export const sessionService = {
   listInteractions: rpc('ambit.rpc.session-service.v1.interaction.list', { summary: 'Interactions, oldest first', input: z.object({ projectId: ProjectId.optional(), sessionId: Uuid.optional(), runId: Uuid.optional(), status: InteractionStatus.optional(), ...PageInput }), output: page(Interaction), idempotent: true }),
   decideInteraction: rpc('ambit.rpc.session-service.v1.interaction.decide', {
     summary: 'A person’s decision; only the first pending of a session may be answered',
-    input: z.object({ id: Uuid, decision: z.enum(['allow', 'deny', 'answer']), answer: Answer.optional(), reason: z.string().max(1_000).optional(), by: Principal, groups: z.array(z.string().max(200)).max(100).default([]) }),
+    input: z.object({ id: Uuid, sessionId: Uuid.optional().meta({ description: 'The session that the decider answers in; an interaction of another is not found' }), decision: z.enum(['allow', 'deny', 'answer']), answer: Answer.optional(), reason: z.string().max(1_000).optional(), by: Principal, groups: z.array(z.string().max(200)).max(100).default([]) }),
     output: Interaction,
     errors: {
       NO_INTERACTION: noInteraction,

@@ -3,7 +3,7 @@ import type { Authority, IntendedCall } from '@ambit/contracts';
 
 /** Where the calls of a batch stand in the run's stored step; or what is wrong, and whether a newer authority might say otherwise. */
 export type StepAnswer =
-  | { readonly kind: 'stored'; readonly positions: readonly number[]; readonly callsBefore: number }
+  | { readonly kind: 'stored'; readonly positions: readonly number[]; readonly callsBefore: number; readonly cut: boolean }
   | { readonly kind: 'unknown'; readonly reason: string };
 
 /** The digest that a stored step holds of each of its calls. */
@@ -39,5 +39,5 @@ export function findInStep(stored: Authority['step'], step: number, calls: reado
     positions.push(place.position);
   }
   if (new Set(positions).size !== positions.length) return { kind: 'unknown', reason: 'a call stands twice in the batch' };
-  return { kind: 'stored', positions, callsBefore: stored.callsBefore };
+  return { kind: 'stored', positions, callsBefore: stored.callsBefore, cut: stored.cut === true };
 }
