@@ -4,6 +4,8 @@ import { HEADER, table } from './markdown.mjs';
 
 const WORDS = { rpc: ['call', 'calls'], event: ['event', 'events'], job: ['job', 'jobs'], signal: ['signal', 'signals'] };
 const WORKER = 'worker';
+/** Who answers without being a service of ours. */
+const OUTSIDERS = new Set([WORKER, 'reviewer']);
 const names = Object.keys(services).sort();
 const nameOf = new Map(allContracts().map(({ name, contract }) => [contract.subject, name]));
 
@@ -13,7 +15,7 @@ const onLists = (contract, ...lists) =>
 
 /** Who sends a contract, and who receives it. What no service is listed for is the worker's, where its audience allows. */
 function endsOf(contract) {
-  const forWorker = contract.owner === WORKER ? [WORKER] : [];
+  const forWorker = OUTSIDERS.has(contract.owner) ? [contract.owner] : [];
   const fromWorker = contract.audience === 'worker' ? [WORKER] : [];
   switch (contract.kind) {
     case 'rpc':
@@ -74,7 +76,7 @@ export function systemPicture() {
     '%% Made by `npm run gen` from libs/contracts/src/services.ts.',
     'flowchart LR',
     ...names.map((name) => `  ${name}[${name}]`),
-    `  ${WORKER}([${WORKER}])`,
+    ...[...OUTSIDERS].map((name) => `  ${name}([${name}])`),
     ...lines,
     '',
   ].join('\n');

@@ -10,6 +10,7 @@ import type { Operation } from './domain/operation.js';
 import { Asking, type AskedCall } from './asking.js';
 import { Preparation, type Preparedness } from './preparation.js';
 import { Refusals } from './refusals.js';
+import { Reviews } from './reviews.js';
 import type { HeldSnapshot } from './snapshot.cache.js';
 import { Toolsets } from './toolsets.js';
 
@@ -65,6 +66,7 @@ export class BatchRunner {
     @Inject(Refusals) private readonly refusals: Refusals,
     @Inject(Preparation) private readonly preparation: Preparation,
     @Inject(Toolsets) private readonly toolsets: Toolsets,
+    @Inject(Reviews) private readonly reviews: Reviews,
     @Inject(LOG) private readonly log: Logger,
   ) {}
 
@@ -74,7 +76,7 @@ export class BatchRunner {
 
   async #run(batch: Batch): Promise<void> {
     const { start } = batch;
-    const requests = await this.#requests(start);
+    const requests = await this.reviews.of(start, await this.#requests(start));
     const asks: AskedCall[] = [];
     const ready: CallRequest[] = [];
     // What is decided of the calls behind the first may change by what the first one counts.
@@ -150,7 +152,15 @@ export class BatchRunner {
     await this.refusals.record(batch.start.held.authority, recorded);
   }
 
-  async #ask(batch: Batch, asks: readonly AskedCall[], firstOrder: number): Promise<void> {
+  async #ask(batch: Batch, all: readonly AskedCall[], firstOrder: number): Promise<void> {
+    if (all.length === 0) return;
+    const asks: AskedCall[] = [];
+    for (const asked of all) {
+      // The policy, or a reviewer, may say now that a call is to be asked about which has run before.
+      const end = await this.runner.claimed(asked.operation);
+      if (end?.kind === 'outcome') batch.set(resultOf(asked.operation.call.callId, end.outcome, end.whole));
+      else asks.push(asked);
+    }
     if (asks.length === 0) return;
     const answers = await this.asking.ask(batch.start, asks, firstOrder);
     for (const { operation } of asks) {

@@ -1,6 +1,22 @@
-import { evaluateGates, GATES, type Decision, type GateInput, type Grant, type PreparedFacts, type SnapshotTool } from '@ambit/capability';
+import {
+  actionHash,
+  argumentsHash,
+  evaluateGates,
+  GATES,
+  reviewerOf,
+  wantsReview,
+  type Decision,
+  type GateInput,
+  type Grant,
+  type PreparedFacts,
+  type Reviewer,
+  type SnapshotTool,
+} from '@ambit/capability';
+import type { Review } from '@ambit/contracts';
+import { CONFIG } from '@ambit/service';
 import { Injectable, Inject } from '@nestjs/common';
 import type { HeldAuthority } from './authority.cache.js';
+import type { ToolGatewayConfig } from './config.js';
 import { CallWindows } from './domain/call-window.js';
 import type { Operation } from './domain/operation.js';
 import { runAuthorityOf, tokenStanding } from './domain/run-authority.js';
@@ -32,6 +48,14 @@ export interface Question {
   readonly isAborted: boolean;
   readonly prepared?: PreparedFacts | undefined;
   readonly grant?: Grant | undefined;
+  /** What a reviewer proposed; null where it was asked in vain. */
+  readonly review?: Review | null | undefined;
+}
+
+/** A call about which a reviewer is to be asked. */
+export interface Reviewable {
+  readonly action: string;
+  readonly facts: Parameters<Reviewer>[0];
 }
 
 const NOTHING = { operationId: '', callId: '', name: '', arguments: '{}' };
@@ -44,6 +68,7 @@ export class CallGates {
   constructor(
     @Inject(TargetFactsSource) private readonly facts: TargetFactsSource,
     @Inject(SchemaValidators) private readonly validators: SchemaValidators,
+    @Inject(CONFIG) private readonly config: ToolGatewayConfig,
   ) {}
 
   /** Whether the run itself lets calls of this caller through. */
@@ -67,7 +92,24 @@ export class CallGates {
   }
 
   /** What all gates say of one call. */
-  call({ caller, operation, held, snapshot, isAborted, prepared, grant }: Question): Decision {
+  call(question: Question): Decision {
+    if (this.config.AMBIT_REVIEWER !== 'bus') return this.#evaluate(question, undefined);
+    const { operation, snapshot, review } = question;
+    return this.#evaluate(question, (facts) => reviewerOf(review, actionOf(operation, snapshot, facts.arguments))(facts));
+  }
+
+  /** The call as its reviewer has to know it, where the gates want a review of it. */
+  reviewable(question: Question): Reviewable | undefined {
+    let found: Reviewable | undefined;
+    const { operation, snapshot } = question;
+    const decision = this.#evaluate(question, (facts) => {
+      if (wantsReview(facts)) found = { action: actionOf(operation, snapshot, facts.arguments), facts };
+      return null;
+    });
+    return decision.decision === 'ask' ? found : undefined;
+  }
+
+  #evaluate({ caller, operation, held, snapshot, isAborted, prepared, grant }: Question, review: Reviewer | undefined): Decision {
     const { authority } = held;
     const tool = snapshot.tools.get(operation.call.name) ?? null;
     const now = Date.now();
@@ -86,6 +128,7 @@ export class CallGates {
       validate: this.validators.problems,
       ...(prepared === undefined ? {} : { prepared }),
       ...(grant === undefined ? {} : { grant }),
+      ...(review === undefined ? {} : { review }),
     });
   }
 
@@ -108,6 +151,18 @@ export function isRunGate(gate: string): boolean {
 export function needsPreparation(tool: SnapshotTool | undefined): boolean {
   return tool?.target.kind === 'worker' && (tool.access === 'file' || tool.access === 'command');
 }
+
+const actionOf = (
+  { operationId, sessionId, call }: Operation,
+  { tools }: HeldSnapshot,
+  input: Readonly<Record<string, unknown>>,
+): string => {
+  const tool = tools.get(call.name);
+  // Without a tool there is nothing to review: the gates before have refused the call.
+  return tool === undefined
+    ? ''
+    : actionHash({ operationId, sessionId, tool: call.name, target: tool.target, argumentsHash: argumentsHash(input) });
+};
 
 const purposeOf = (caller: Caller): 'batch' | 'deferred' => (caller.tokenHash === undefined ? 'deferred' : 'batch');
 

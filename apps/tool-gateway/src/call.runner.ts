@@ -1,9 +1,10 @@
 import { argumentsHash, type Grant } from '@ambit/capability';
-import { platformFault, type Claim } from '@ambit/contracts';
+import { platformFault, type Claim, type Review } from '@ambit/contracts';
 import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
 import { AuthorityCache, type HeldAuthority } from './authority.cache.js';
 import { CallGates, type Caller } from './call.gates.js';
+import { CallHooks } from './call.hooks.js';
 import { BuiltinDispatcher } from './dispatch/builtin.dispatcher.js';
 import type { Dispatch, Dispatcher } from './dispatch/dispatch.js';
 import { McpDispatcher } from './dispatch/mcp.dispatcher.js';
@@ -24,6 +25,8 @@ export interface CallRequest {
   readonly caller: Caller;
   readonly operation: Operation;
   readonly preparation?: Preparedness | undefined;
+  /** What a reviewer proposed of it; null where it was asked in vain. */
+  readonly review?: Review | null | undefined;
   readonly approval?: { readonly grant: Grant; readonly interactionId: string } | undefined;
   /** The worker for a worker's tool, where it is not the run's own. */
   readonly workerId?: string | undefined;
@@ -56,6 +59,7 @@ export class CallRunner {
     @Inject(ForeignClaims) private readonly foreign: ForeignClaims,
     @Inject(GatewayLease) private readonly lease: GatewayLease,
     @Inject(CallArguments) private readonly previews: CallArguments,
+    @Inject(CallHooks) private readonly hooks: CallHooks,
     @Inject(BuiltinDispatcher) private readonly builtins: BuiltinDispatcher,
     @Inject(McpDispatcher) private readonly servers: McpDispatcher,
     @Inject(WorkerDispatcher) private readonly workers: WorkerDispatcher,
@@ -76,9 +80,14 @@ export class CallRunner {
   async refusedOrClaimed(request: CallRequest, refusal: CallEnd): Promise<CallEnd> {
     const { operation } = request;
     return this.calls.join(operation.operationId, async () => {
-      const claim = await this.journal.readClaim(operation.originRunId, operation.operationId);
-      return claim === undefined ? refusal : this.foreign.follow(claim);
+      return (await this.claimed(operation)) ?? refusal;
     });
+  }
+
+  /** What became of a call that was claimed before, here or elsewhere. */
+  async claimed({ originRunId, operationId }: Operation): Promise<CallEnd | undefined> {
+    const claim = await this.journal.readClaim(originRunId, operationId);
+    return claim === undefined ? undefined : this.foreign.follow(claim);
   }
 
   async #run(request: CallRequest, first: Standing, decided: Decided | undefined): Promise<CallEnd> {
@@ -95,6 +104,7 @@ export class CallRunner {
         this.gates.refund(claim.agentId);
         throw error;
       });
+      if (answer.kind === 'claimed') this.hooks.started(claim);
       if (answer.kind === 'claimed') return this.#execute(request, { claim, standing, arguments: decision.arguments });
       this.gates.refund(claim.agentId);
       if (answer.kind === 'exists') return this.#exists(claim);
@@ -104,7 +114,7 @@ export class CallRunner {
   }
 
   #decide(request: CallRequest, { held, snapshot }: Standing): Decided {
-    const { caller, operation, preparation, approval } = request;
+    const { caller, operation, preparation, approval, review } = request;
     const decision = this.gates.call({
       caller,
       operation,
@@ -113,6 +123,7 @@ export class CallRunner {
       isAborted: this.calls.isAborted(operation.operationId),
       prepared: preparation?.facts,
       grant: approval?.grant,
+      review,
     });
     switch (decision.decision) {
       case 'allow':

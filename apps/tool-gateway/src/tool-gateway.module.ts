@@ -14,6 +14,7 @@ import { BuiltinGroups } from './builtins/builtin.groups.js';
 import { BuiltinRegistry } from './builtins/builtin.registry.js';
 import { CallArguments } from './call-arguments.repository.js';
 import { CallGates } from './call.gates.js';
+import { CallHooks } from './call.hooks.js';
 import { CallHandlers } from './call.handlers.js';
 import { CallRepository } from './call.repository.js';
 import { CallRunner } from './call.runner.js';
@@ -41,6 +42,7 @@ import { Preparation } from './preparation.js';
 import { PrincipalService } from './principal.service.js';
 import { Projection } from './projection.js';
 import { Refusals } from './refusals.js';
+import { Reviews } from './reviews.js';
 import { RunAdmission } from './run.admission.js';
 import { SchemaValidators } from './schema.validators.js';
 import { SessionHandlers } from './session.handlers.js';
@@ -76,6 +78,7 @@ const builtins = {
     BuiltinGroups,
     CallArguments,
     CallGates,
+    CallHooks,
     CallRepository,
     CallRunner,
     CallService,
@@ -98,6 +101,7 @@ const builtins = {
     PrincipalService,
     Projection,
     Refusals,
+    Reviews,
     RunAdmission,
     SchemaValidators,
     SessionRemains,

@@ -36,8 +36,8 @@ import type { RunningService } from '@ambit/service';
 import { startNats, startPostgres, startService, type TestNats, type TestPostgres } from '@ambit/testing';
 import { Kvm } from '@nats-io/kv';
 import { headers } from '@nats-io/nats-core';
-import { callDigest } from '../src/domain/stored-step.js';
 import { ToolGatewayConfig } from '../src/config.js';
+import { callDigest } from '../src/domain/stored-step.js';
 import { ToolGatewayModule } from '../src/tool-gateway.module.js';
 
 const AGENT = 'writer';

@@ -101,8 +101,10 @@ export {
   type Decider,
   type Permission,
   type PermissionQuestion,
+  type Rating,
   type Reviewer,
 } from './permission.js';
+export { actionHash, reviewerOf, wantsReview, type ReviewedAction } from './review.js';
 export { QUESTION_TOOL, readQuestion } from './question.js';
 export { argumentAt, evaluateRules, matchesRule, ruleText, type RuleSubject, type RuleVerdict } from './rules.js';
 export {

@@ -24,8 +24,14 @@ export interface CallFacts extends RuleSubject {
   readonly command: string | null;
 }
 
+/** A rating, and in whose words. */
+export interface Rating {
+  readonly risk: Risk;
+  readonly reason: string;
+}
+
 /** Rates a call under `auto_approve`; null = no rating could be had, which asks a person. */
-export type Reviewer = (facts: CallFacts) => Risk | null;
+export type Reviewer = (facts: CallFacts) => Risk | Rating | null;
 
 /** One policy of the chain: the agent's own first, then each ancestor's. */
 export interface ChainLink {
@@ -92,17 +98,18 @@ export function modeVerdict(
   }
 }
 
-function reviewed(risk: Risk | null): { readonly decision: Rule['decision']; readonly text: string } {
+function reviewed(rating: ReturnType<Reviewer>): { readonly decision: Rule['decision']; readonly text: string } {
+  if (rating === null) return { decision: 'ask', text: 'mode auto_approve: the reviewer gave no rating' };
+  const { risk, reason } = typeof rating === 'string' ? { risk: rating, reason: '' } : rating;
+  const text = `mode auto_approve: rated ${risk}${reason === '' ? '' : ` by the reviewer: ${reason}`}`;
   switch (risk) {
-    case null:
-      return { decision: 'ask', text: 'mode auto_approve: the reviewer gave no rating' };
     case 'critical':
-      return { decision: 'deny', text: 'mode auto_approve: rated critical' };
+      return { decision: 'deny', text };
     case 'high':
-      return { decision: 'ask', text: 'mode auto_approve: rated high' };
+      return { decision: 'ask', text };
     case 'medium':
     case 'low':
-      return { decision: 'allow', text: `mode auto_approve: rated ${risk}` };
+      return { decision: 'allow', text };
   }
 }
 

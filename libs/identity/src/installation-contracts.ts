@@ -1,4 +1,4 @@
-import { services, type Contract, type ServiceUse } from '@ambit/contracts';
+import { pattern, reviewer, serviceInboxPrefix, services, type Contract, type ServiceUse } from '@ambit/contracts';
 import type { Permissions } from './claims.js';
 import { allPermissions, servicePermissions } from './service-permissions.js';
 
@@ -22,9 +22,21 @@ export function allContracts(): readonly Contract[] {
   ];
 }
 
-/** Credentials that an installation has: one per service, and `init`, which may do anything in the services' account. */
+/** Hears what the gateway asks a reviewer, and answers the gateway. */
+const reviewerPermissions: Permissions = {
+  pub: { allow: [`${serviceInboxPrefix('tool-gateway')}.>`] },
+  sub: { allow: [pattern(reviewer.reviewCall), `${serviceInboxPrefix('reviewer')}.>`] },
+};
+
+/**
+ * Credentials that an installation has: one per service; `init`, which may do anything in the services' account; and `reviewer`, for a program of the
+ * installation's own that rates calls.
+ */
 export function installationUsers(): ReadonlyMap<string, Permissions> {
-  const users = new Map<string, Permissions>([['init', allPermissions]]);
+  const users = new Map<string, Permissions>([
+    ['init', allPermissions],
+    ['reviewer', reviewerPermissions],
+  ]);
   for (const [name, use] of Object.entries<ServiceUse>(services)) users.set(name, servicePermissions(name, use));
   return users;
 }
