@@ -47,8 +47,8 @@ export class GateWorld {
     readonly audit: Collector<typeof toolGateway.auditAppended>,
   ) {}
 
-  static async start(services: readonly ServiceName[]): Promise<GateWorld> {
-    const system = await startSystem({ services });
+  static async start(services: readonly ServiceName[], environment: Readonly<Record<string, string>> = {}): Promise<GateWorld> {
+    const system = await startSystem({ services, environment });
     return new GateWorld(system, await collect(system.connection, toolGateway.auditAppended));
   }
 

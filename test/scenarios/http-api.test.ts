@@ -1,6 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
+import { adminApi } from '@ambit/contracts';
+import { makeUserKey } from '@ambit/identity';
 import { connect, credsAuthenticator } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { http, tokenFor } from '../system/http.js';
@@ -73,6 +75,14 @@ describe('who may do what', () => {
     expect((await http(system, 'GET /v1/whoami', { token: body['token'] })).status).toBe(401);
     expect((await http(system, 'GET /v1/token')).text).not.toContain(body['token']);
   });
+
+  it('a token or a grant that there is not cannot be taken away', async () => {
+    for (const [noun, code] of [
+      ['token', 'TOKEN_UNKNOWN'],
+      ['access', 'GRANT_UNKNOWN'],
+    ] as const)
+      expect((await http(system, `DELETE /v1/${noun}/${randomUUID()}`)).body).toMatchObject({ status: 404, code });
+  });
 });
 
 describe('requests', () => {
@@ -89,7 +99,25 @@ describe('requests', () => {
       data: { limitBytes: 1_048_576 },
     });
     expect((await http(system, 'GET /v1/nothing')).body).toMatchObject({ status: 404, code: 'ROUTE_UNKNOWN' });
-    expect((await http(system, 'DELETE /v1/whoami')).body).toMatchObject({ status: 405, code: 'METHOD_NOT_ALLOWED' });
+    const other = await http(system, 'DELETE /v1/whoami');
+    expect(other.body).toMatchObject({ status: 405, code: 'METHOD_NOT_ALLOWED' });
+    expect(other.headers.get('allow')).toBe('GET');
+  });
+
+  it('says of each thing that there is not what it is', async () => {
+    const [id, hash] = [randomUUID(), '0'.repeat(64)];
+    for (const [at, code] of [
+      [`GET /v1/run/${id}`, 'RUN_UNKNOWN'],
+      [`POST /v1/run/${id}/cancel`, 'RUN_UNKNOWN'],
+      [`GET /v1/run?sessionId=${id}`, 'SESSION_UNKNOWN'],
+      [`GET /v1/interaction?sessionId=${id}`, 'SESSION_UNKNOWN'],
+      [`GET /v1/call?sessionId=${id}`, 'SESSION_UNKNOWN'],
+      [`GET /v1/session/${id}/tape`, 'SESSION_UNKNOWN'],
+      [`POST /v1/call/${hash}/cancel`, 'CALL_UNKNOWN'],
+    ] as const) {
+      const { body } = await http(system, at);
+      expect({ at, status: body['status'], code: body['code'] }).toEqual({ at, status: 404, code });
+    }
   });
 
   it('changes only the version that the caller saw', async () => {
@@ -160,6 +188,15 @@ describe('applying a desired state', () => {
     expect((await http(system, 'GET /v1/agent/applied')).body['model']).toBe('meanwhile');
   });
 
+  it('says which change failed, and what stands before it', async () => {
+    const servers = { inside: { transport: { type: 'http', url: 'http://10.0.0.1/mcp' } } };
+    expect((await apply({ apiVersion: 'ambit/v1', set: 'broken', servers })).body).toMatchObject({
+      status: 409,
+      code: 'APPLY_FAILED',
+      data: { kind: 'server', name: 'inside', code: 'URL_REFUSED', done: 0 },
+    });
+  });
+
   it('prunes its own set only, and leaves alone what a person made', async () => {
     await http(system, 'PUT /v1/agent/by-hand', { body: AGENT });
     const shrunk = desired({ servers: {}, agents: { 'by-hand': { ...AGENT, model: 'taken over' } }, access: [] });
@@ -189,6 +226,10 @@ describe('worker credentials', () => {
     const ref = { runId: randomUUID(), originRunId: randomUUID(), sessionId: randomUUID(), fingerprint: 'a'.repeat(64) };
     const own = await worker.request('ambit.rpc.session-service.v1.run.start.walled', JSON.stringify(ref), { timeout: 5_000 });
     expect(own.json()).toMatchObject({ code: 'TOOL_NOT_IN_SNAPSHOT' });
+    // A key that nobody issued a credential for is not renewed, whoever asks.
+    const foreign = { publicKey: makeUserKey().getPublicKey(), proof: 'none', at: new Date().toISOString() };
+    const renewal = system.bus.call(adminApi.renewCredential, foreign, { keys: { agentId: 'walled' } });
+    await expect(renewal).rejects.toMatchObject({ code: 'CREDENTIAL_UNKNOWN' });
     await expect(worker.request('ambit.rpc.session-service.v1.run.start.desk', JSON.stringify(ref), { timeout: 5_000 })).rejects.toThrow(
       /permission/i,
     );

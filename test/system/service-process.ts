@@ -63,6 +63,14 @@ export class ServiceProcess {
     return this.#signal('SIGKILL');
   }
 
+  /** Holds it where it is: it lives and keeps its connections, and does nothing, until `resume`. */
+  pause(): void {
+    if (this.#process !== undefined) process.kill(this.#process.pid, 'SIGSTOP');
+  }
+  resume(): void {
+    if (this.#process !== undefined) process.kill(this.#process.pid, 'SIGCONT');
+  }
+
   /** Asks it to end in order; answers when it has. */
   async stop(): Promise<void> {
     await this.#process?.stop();
