@@ -3,6 +3,7 @@ import { argumentsHash, operationId, resumeRunId } from '@ambit/capability';
 import { sessionService, toolGateway, type Interaction } from '@ambit/contracts';
 import { collect } from '@ambit/testing';
 import { alice, ask, bob, call, codeOf, Fixture, type Attempt } from './fixture.js';
+import { verifies } from '../../../test/verifies.js';
 
 let fixture: Fixture;
 beforeAll(async () => {
@@ -55,7 +56,7 @@ const question: Interaction['question'] = {
   custom: false,
 };
 
-it('three decisions are answered in order, and one run goes on after the last', async () => {
+verifies(['R-EXEC-8#2', 'R-EXEC-8#3'], 'three decisions are answered in order, and one run goes on after the last', async () => {
   const changes = await collect(fixture.nats.connection, sessionService.runChanged);
   const { attempt, ids } = await asking({}, { kind: 'question', question }, {});
   const [first = '', second = '', third = ''] = ids;
@@ -105,15 +106,18 @@ it('decisions that were taken before the run waits resume it when it does', asyn
   expect(await fixture.finish(attempt, 'waiting')).toEqual({ status: 'suspended', resumeRunId: resumeRunId(attempt.ref.runId) });
 });
 
-it('only who the rule names may decide, and never the requester where it says so', async () => {
+verifies(['R-PERM-6#5', 'R-EXEC-8#4'], 'only who the rule names may decide, and never the requester where it says so', async () => {
   const { ids } = await asking({ approvers: ['group:leads'], notRequester: true });
   const id = ids[0] ?? '';
+  const other = await asking({});
+  const elsewhere = { id, sessionId: other.attempt.ref.sessionId, decision: 'allow' as const, by: bob, groups: ['group:leads'] };
+  expect(await codeOf(fixture.bus.call(sessionService.decideInteraction, elsewhere))).toBe('NO_INTERACTION');
   expect(await codeOf(decide(id, 'allow'))).toBe('APPROVER_NOT_ENTITLED');
   expect(await codeOf(decide(id, 'allow', { by: alice, groups: ['leads'] }))).toBe('APPROVER_NOT_ENTITLED');
   expect(await codeOf(decide(id, 'allow', { groups: ['group:leads'] }))).toBe('none');
 });
 
-it('an unanswered decision expires, and the run goes on with that', async () => {
+verifies('R-PERM-6#6', 'an unanswered decision expires, and the run goes on with that', async () => {
   const { attempt, ids } = await asking({ expiresMs: 1_000 });
   const settled = await collect(fixture.nats.connection, sessionService.interactionSettled);
   await fixture.finish(attempt, 'waiting');

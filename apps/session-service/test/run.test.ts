@@ -4,6 +4,7 @@ import { digestOf, operationId, readSnapshot } from '@ambit/capability';
 import { journalSubject, sessionService, snapshotKey, toolGateway } from '@ambit/contracts';
 import { collect } from '@ambit/testing';
 import { ask, bob, call, codeOf, Fixture } from './fixture.js';
+import { verifies } from '../../../test/verifies.js';
 
 let fixture: Fixture;
 beforeAll(async () => {
@@ -188,4 +189,78 @@ it('another person’s private session is nobody’s to write to', async () => {
   const mine = await fixture.send(agent);
   expect((await fixture.send(agent, 'hi', { principal: bob })).sessionId).not.toBe(mine.sessionId);
   expect(await codeOf(fixture.send(agent, 'hi', { principal: bob, sessionId: mine.sessionId }))).toBe('SESSION_UNKNOWN');
+});
+
+verifies(
+  ['R-EXEC-15#1', 'R-EXEC-15#3', 'R-EXEC-15#4', 'R-EXEC-15#5'],
+  'output that was cut off: no call of it is made, the model is asked once more, and the next cut ends the run',
+  async () => {
+    const agent = await fixture.agent();
+    const stored = await collect(fixture.nats.connection, toolGateway.stepStored);
+    await fixture.send(agent);
+    const attempt = await fixture.begin(agent.id);
+    const { agentId, ref, token } = attempt;
+    const server = { type: 'server_tool_use', id: 'provider-1', name: 'web_search', input: {} };
+    const said = (step: number, stop: string) => ({
+      ...ref,
+      token,
+      step,
+      role: 'assistant' as const,
+      content: [{ type: 'text', text: 'and' }, server],
+      calls: [call(`a${step}`), call(`b${step}`)],
+      stop,
+    });
+    await fixture.bus.call(sessionService.stepRun, said(0, 'max_tokens'), { keys: { agentId } });
+    const truncated = { status: 'refused', fault: { code: 'OUTPUT_TRUNCATED' } };
+    const view = await fixture.read(attempt);
+    expect(view).toMatchObject({ step: 1, openCalls: [] });
+    // What the provider did itself stands as it came, and has no result of ours.
+    expect(view.messages.slice(1)).toMatchObject([
+      { role: 'assistant', content: [{ type: 'text' }, server] },
+      {
+        role: 'tool',
+        results: [
+          { callId: 'a0', ...truncated },
+          { callId: 'b0', ...truncated },
+        ],
+      },
+    ]);
+    const { step } = await fixture.bus.call(sessionService.getAuthority, { runId: ref.runId });
+    expect(step).toMatchObject({ step: 0, cut: true });
+
+    await fixture.bus.call(sessionService.stepRun, { ...said(1, 'tool_use'), calls: [] }, { keys: { agentId } });
+    expect((await stored.next(({ payload }) => payload.runId === ref.runId && payload.step === 1)).payload).toMatchObject({
+      callsBefore: 0,
+    });
+    await fixture.bus.call(sessionService.stepRun, said(2, 'length'), { keys: { agentId } });
+    expect(await fixture.bus.call(sessionService.getRun, { id: ref.runId })).toMatchObject({
+      status: 'failed',
+      fault: { code: 'OUTPUT_TRUNCATED' },
+    });
+    expect(await codeOf(fixture.read(attempt))).toBe('TURN_ENDED');
+  },
+);
+
+verifies('R-EXEC-16#2', 'the same round twice is told to the model, and four times ends its run', async () => {
+  const agent = await fixture.agent();
+  await fixture.send(agent);
+  const attempt = await fixture.begin(agent.id);
+  const { runId, originRunId, sessionId } = attempt.ref;
+  const round = async (step: number) => {
+    await fixture.step(attempt, step, [call(`c${step}`, 'question', '{"again":true}')]);
+    const results = [{ callId: `c${step}`, status: 'completed' as const, content: [{ type: 'text', text: 'the same' }] }];
+    await fixture.bus.call(sessionService.recordResults, { runId, originRunId, sessionId, step, results });
+  };
+  const corrections = async (): Promise<number> =>
+    (await fixture.read(attempt)).messages.filter((one) => one.role === 'user' && JSON.stringify(one.content).includes('same calls'))
+      .length;
+  await round(0);
+  expect(await corrections()).toBe(0);
+  await round(1);
+  expect(await corrections()).toBe(1);
+  await round(2);
+  expect(await corrections()).toBe(1);
+  await round(3);
+  expect(await codeOf(fixture.read(attempt))).toBe('TURN_ENDED');
+  expect(await fixture.bus.call(sessionService.getRun, { id: runId })).toMatchObject({ status: 'failed', fault: { code: 'NO_PROGRESS' } });
 });

@@ -1,8 +1,9 @@
-import { sessionService, toolGateway, type CallResult } from '@ambit/contracts';
+import { fault, mcpBroker, sessionService, toolGateway, type CallResult } from '@ambit/contracts';
 import { collect } from '@ambit/testing';
 import { platformFault } from '@ambit/contracts';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { intend, mcpTool, World, type TestRun } from './world.js';
+import { verifies } from '../../../test/verifies.js';
 
 jest.setTimeout(60_000);
 let world: World;
@@ -53,12 +54,42 @@ it('stops the calls of a cancelled run and says so when none is left', async () 
   expect(await results).toMatchObject([{ status: 'cancelled' }]);
 });
 
-it('notices within seconds a cancel whose signal was lost', async () => {
+verifies('R-NATS-3#3', 'notices within seconds a cancel whose signal was lost', async () => {
   const run = await world.run([mcpTool('slow')]);
   const { results } = await begin(run, 0);
   await world.move(run, { status: 'cancelled' });
   expect(await results).toMatchObject([{ status: 'cancelled' }]);
-}, 15_000);
+});
+
+verifies('R-EXEC-19#1', 'a result that comes after the run was cancelled is in the journal', async () => {
+  const run = await world.run([mcpTool('slow')]);
+  const call = intend('mcp__echo__slow');
+  const operation = world.operation(run, 0, call.callId);
+  world.serve = async () => {
+    await world.cancelled(operation);
+    return { result: { content: [{ type: 'text', text: 'late' }] } };
+  };
+  const results = world.execute(run, 0, [call]);
+  await world.claimed(run, operation);
+  await world.move(run, { status: 'cancelled' });
+  await results;
+  expect(await world.fact(run, operation, 'outcome')).toMatchObject({ status: 'completed', content: [{ text: 'late' }] });
+});
+
+verifies(['R-EXEC-18#4', 'R-EXEC-17#1'], 'what only calls itself an abort is an error like any other, and the next call runs', async () => {
+  const run = await world.run([mcpTool('say')]);
+  const [first, second] = [intend('mcp__echo__say', { text: 'one' }), intend('mcp__echo__say', { text: 'two' })];
+  world.serve = (asked) => {
+    if (asked.arguments['text'] === 'one')
+      throw fault(mcpBroker.executeCall, 'TOOL_FAILED', { reason: 'AbortError: This operation was aborted' });
+    return { result: { content: [{ type: 'text', text: 'done' }] } };
+  };
+  expect(await world.execute(run, 0, [first, second])).toMatchObject([
+    { status: 'failed', fault: { code: 'TOOL_FAILED' } },
+    { status: 'completed', content: [{ text: 'done' }] },
+  ]);
+  expect(await world.fact(run, world.operation(run, 0, first.callId), 'abort')).toBeUndefined();
+});
 
 it('parks a call whose owner does not say how it ended after the stop', async () => {
   const run = await world.run([mcpTool('slow')]);
@@ -68,7 +99,7 @@ it('parks a call whose owner does not say how it ended after the stop', async ()
   expect(await results).toMatchObject([{ status: 'indeterminate', fault: { code: 'INDETERMINATE' } }]);
 }, 15_000);
 
-it('keeps a result that arrived although the call was told to stop', async () => {
+verifies('R-EXEC-18#3', 'keeps a result that arrived although the call was told to stop', async () => {
   const run = await world.run([mcpTool('slow')]);
   const call = intend('mcp__echo__slow');
   const operation = world.operation(run, 0, call.callId);

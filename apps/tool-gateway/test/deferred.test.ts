@@ -1,14 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { argumentsHash } from '@ambit/capability';
 import { Policy, toolGateway, type DeferredCall, type IntendedCall } from '@ambit/contracts';
+import { collect } from '@ambit/testing';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
-import { intend, mcpTool, World, type RunOptions, type TestRun } from './world.js';
+import { builtinTool, intend, mcpTool, World, type RunOptions, type TestRun } from './world.js';
+import { verifies } from '../../../test/verifies.js';
 
 jest.setTimeout(60_000);
 let world: World;
 beforeAll(async () => {
   world = await World.start();
-  await Promise.all([world.gateway(), world.gateway()]);
+  await Promise.all([world.gateway({ AMBIT_CALL_HOOKS: '1' }), world.gateway({ AMBIT_CALL_HOOKS: '1' })]);
 }, 60_000);
 afterAll(() => world.stop());
 
@@ -49,7 +51,11 @@ async function approve(approved: DeferredCall, id: string = randomUUID()): Promi
   await world.nats.bus.enqueue(toolGateway.executeDeferred, approved, { keys: { sessionId: approved.sessionId }, id });
 }
 
-it('executes an approved call once, however often its job is delivered, and settles it', async () => {
+verifies(['R-PERM-6#4', 'R-EXEC-21#1'], 'executes an approved call once, however often its job is delivered, and settles it', async () => {
+  const [started, ended] = await Promise.all([
+    collect(world.nats.connection, toolGateway.callStarted),
+    collect(world.nats.connection, toolGateway.callEnded),
+  ]);
   const { run, call } = await waiting();
   const approved = job(run, call);
   // Two messages: each gateway may take one at the same time.
@@ -65,36 +71,50 @@ it('executes an approved call once, however often its job is delivered, and sett
   await world.until(
     async () => (await world.nats.bus.call(toolGateway.getCall, { operationId: approved.operationId })).approvedBy === 'user:bob',
   );
+  // Hooks hear of the one real attempt, before it and after it.
+  await ended.next(({ payload }) => payload.operationId === approved.operationId && payload.status === 'completed');
+  const of = <T extends { readonly payload: { readonly operationId: string } }>(heard: readonly T[]): T[] =>
+    heard.filter(({ payload }) => payload.operationId === approved.operationId);
+  expect(of(started.all)).toHaveLength(1);
+  expect(of(ended.all).filter(({ payload }) => payload.status === 'completed')).toHaveLength(1);
 });
 
-it('refuses an approval that came too late, and one of a policy, target or arguments that are others now', async () => {
-  const cases: { change: (run: TestRun) => Promise<void>; more: Partial<DeferredCall>; code: string }[] = [
-    { change: async () => undefined, more: { decidedAt: new Date(Date.now() - 121_000).toISOString() }, code: 'APPROVAL_EXPIRED' },
-    { change: (run) => world.move(run, { policyVersion: 2 }), more: {}, code: 'APPROVAL_EXPIRED' },
-    { change: async () => undefined, more: { argumentsHash: 'a'.repeat(64) }, code: 'APPROVAL_EXPIRED' },
-    { change: async () => undefined, more: { target: null }, code: 'APPROVAL_EXPIRED' },
-    { change: (run) => world.move(run, { enabled: false }), more: {}, code: 'AGENT_DISABLED' },
-    {
-      change: (run) => world.move(run, { policy: Policy.parse({ ...run.authority.policy, rules: [{ decision: 'deny', tool: '*say' }] }) }),
-      more: {},
-      code: 'POLICY_DENIED',
+verifies(
+  ['R-PERM-6#8', 'R-EXEC-19#2'],
+  'refuses an approval that came too late, and one of a policy, target or arguments that are others now',
+  {
+    timeoutMs: 30_000,
+    shows: async () => {
+      const cases: { change: (run: TestRun) => Promise<void>; more: Partial<DeferredCall>; code: string }[] = [
+        { change: async () => undefined, more: { decidedAt: new Date(Date.now() - 121_000).toISOString() }, code: 'APPROVAL_EXPIRED' },
+        { change: (run) => world.move(run, { policyVersion: 2 }), more: {}, code: 'APPROVAL_EXPIRED' },
+        { change: async () => undefined, more: { argumentsHash: 'a'.repeat(64) }, code: 'APPROVAL_EXPIRED' },
+        { change: async () => undefined, more: { target: null }, code: 'APPROVAL_EXPIRED' },
+        { change: (run) => world.move(run, { enabled: false }), more: {}, code: 'AGENT_DISABLED' },
+        {
+          change: (run) =>
+            world.move(run, { policy: Policy.parse({ ...run.authority.policy, rules: [{ decision: 'deny', tool: '*say' }] }) }),
+          more: {},
+          code: 'POLICY_DENIED',
+        },
+        { change: (run) => world.move(run, { status: 'cancelled' }), more: {}, code: 'TURN_ENDED' },
+      ];
+      for (const { change, more, code } of cases) {
+        const { run, call } = await waiting();
+        await change(run);
+        const approved = job(run, call, more);
+        await approve(approved);
+        expect((await world.settlement(approved.operationId)).result).toMatchObject({
+          callId: call.callId,
+          status: 'refused',
+          fault: { code },
+        });
+        expect(world.effects(approved.operationId)).toBe(0);
+        expect(await world.fact(run, approved.operationId, 'claim')).toBeUndefined();
+      }
     },
-    { change: (run) => world.move(run, { status: 'cancelled' }), more: {}, code: 'TURN_ENDED' },
-  ];
-  for (const { change, more, code } of cases) {
-    const { run, call } = await waiting();
-    await change(run);
-    const approved = job(run, call, more);
-    await approve(approved);
-    expect((await world.settlement(approved.operationId)).result).toMatchObject({
-      callId: call.callId,
-      status: 'refused',
-      fault: { code },
-    });
-    expect(world.effects(approved.operationId)).toBe(0);
-    expect(await world.fact(run, approved.operationId, 'claim')).toBeUndefined();
-  }
-}, 30_000);
+  },
+);
 
 it('does not execute a job whose operation is not the asking call’s', async () => {
   const { run, call } = await waiting();
@@ -105,4 +125,18 @@ it('does not execute a job whose operation is not the asking call’s', async ()
     fault: { code: 'TOOL_NOT_IN_SNAPSHOT' },
   });
   expect(world.effects(approved.operationId)).toBe(0);
+});
+
+verifies('R-PERM-5#1', 'an approval of a change of settings is used up by its call: the same change asks again', async () => {
+  const run = await world.run([builtinTool('settings_write', { effect: 'write', access: 'settings', parallel: false })]);
+  const change = (): IntendedCall => intend('settings_write', { model: 'another' });
+  const call = change();
+  expect(await world.execute(run, 0, [call])).toMatchObject([{ status: 'waiting' }]);
+  const approved = job(run, call);
+  await approve(approved);
+  await world.settlement(approved.operationId);
+  expect(await world.fact(run, approved.operationId, 'claim')).toMatchObject({ interactionId: approved.interactionId });
+  const next = change();
+  expect(await world.execute(run, 1, [next])).toMatchObject([{ status: 'waiting' }]);
+  expect(await world.fact(run, world.operation(run, 1, next.callId), 'claim')).toBeUndefined();
 });

@@ -4,6 +4,7 @@ import { Fault, Policy, toolGateway } from '@ambit/contracts';
 import { collect } from '@ambit/testing';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { builtinTool, intend, mcpTool, World } from './world.js';
+import { verifies } from '../../../test/verifies.js';
 
 jest.setTimeout(60_000);
 let world: World;
@@ -194,7 +195,7 @@ it('counts the calls of a run exactly, and those of a minute', async () => {
   ]);
 });
 
-it('has people asked once for all calls of a batch, in call order, and runs the rest', async () => {
+verifies('R-EXEC-5#1', 'has people asked once for all calls of a batch, in call order, and runs the rest', async () => {
   const run = await world.run([mcpTool('say'), builtinTool('question')], {
     mode: 'default',
     policy: { mode: 'default', rules: [{ decision: 'allow', tool: '*say', when: { text: 'fine' } }] },

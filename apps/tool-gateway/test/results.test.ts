@@ -3,6 +3,7 @@ import { toolGateway, fault, mcpBroker } from '@ambit/contracts';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { ArtifactStore } from '../src/artifact.store.js';
 import { builtinTool, intend, mcpTool, World, type TestRun } from './world.js';
+import { verifies } from '../../../test/verifies.js';
 
 jest.setTimeout(60_000);
 let world: World;
@@ -94,16 +95,20 @@ it('takes an upload in parts, and only when they hash to what was said', async (
   await expect(send(gap, 9, { data: bytes.subarray(9), last: true })).rejects.toMatchObject({ code: 'ARTIFACT_DIGEST' });
 });
 
-it('shortens the last results first when a batch’s answer would be too large, and runs nothing again', async () => {
-  const run = await world.run([mcpTool('big')]);
-  world.serve = (call) => ({ result: { content: [{ type: 'text', text: String(call.arguments['text']).repeat(150_000) }] } });
-  const calls = ['a', 'b', 'c', 'd'].map((text) => intend('mcp__echo__big', { text }));
-  const results = await world.execute(run, 0, calls);
-  expect(Buffer.byteLength(JSON.stringify(results))).toBeLessThanOrEqual(400 * 1024);
-  expect(results.map((result) => result.callId)).toEqual(calls.map((call) => call.callId));
-  expect(results.map((result) => String(result.content?.[0]?.['text']).length > 100_000)).toEqual([true, true, false, false]);
-  for (const call of calls) expect(world.effects(world.operation(run, 0, call.callId))).toBe(1);
-});
+verifies(
+  ['R-EXEC-12#2', 'R-EXEC-14#1', 'R-EXEC-14#2'],
+  'shortens the last results first when a batch’s answer would be too large, and runs nothing again',
+  async () => {
+    const run = await world.run([mcpTool('big')]);
+    world.serve = (call) => ({ result: { content: [{ type: 'text', text: String(call.arguments['text']).repeat(150_000) }] } });
+    const calls = ['a', 'b', 'c', 'd'].map((text) => intend('mcp__echo__big', { text }));
+    const results = await world.execute(run, 0, calls);
+    expect(Buffer.byteLength(JSON.stringify(results))).toBeLessThanOrEqual(400 * 1024);
+    expect(results.map((result) => result.callId)).toEqual(calls.map((call) => call.callId));
+    expect(results.map((result) => String(result.content?.[0]?.['text']).length > 100_000)).toEqual([true, true, false, false]);
+    for (const call of calls) expect(world.effects(world.operation(run, 0, call.callId))).toBe(1);
+  },
+);
 
 it('finds the owner of an instance once, and again when it moved, under the same claim', async () => {
   const run = await world.run([mcpTool('say')]);

@@ -7,6 +7,7 @@ import type { Builtin } from '../src/builtins/builtin.js';
 import { BuiltinRegistry } from '../src/builtins/builtin.registry.js';
 import { question } from '../src/builtins/question.builtin.js';
 import { builtinTool, intend, mcpTool, World } from './world.js';
+import { verifies } from '../../../test/verifies.js';
 
 jest.setTimeout(60_000);
 let world: World;
@@ -141,33 +142,37 @@ it('runs tape tools for models, and diagnostic ones for administrators alone', a
     await expect(world.nats.bus.call(toolGateway.askTool, { sessionId, name })).rejects.toMatchObject({ code: 'TOOL_NOT_IN_SNAPSHOT' });
 });
 
-it('runs reading calls beside each other where all of a batch may, and in call order otherwise', async () => {
-  let running = 0;
-  let most = 0;
-  const order: string[] = [];
-  world.serve = async (call) => {
-    most = Math.max(most, ++running);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-    order.push(String(call.arguments['text']));
-    running--;
-    return { result: { content: [] } };
-  };
-  const run = await world.run([mcpTool('look', { effect: 'read', parallel: true }), mcpTool('change')]);
-  await world.execute(run, 0, [
-    intend('mcp__echo__look', { text: 'a' }),
-    intend('mcp__echo__look', { text: 'b' }),
-    intend('mcp__echo__look', { text: 'c' }),
-  ]);
-  expect(most).toBe(3);
-  most = 0;
-  order.length = 0;
-  await world.execute(run, 1, [
-    intend('mcp__echo__look', { text: 'a' }),
-    intend('mcp__echo__change', { text: 'b' }),
-    intend('mcp__echo__look', { text: 'c' }),
-  ]);
-  expect([most, order]).toEqual([1, ['a', 'b', 'c']]);
-});
+verifies(
+  ['R-EXEC-3#1', 'R-EXEC-3#2', 'R-EXEC-3#3'],
+  'runs reading calls beside each other where all of a batch may, and in call order otherwise',
+  async () => {
+    let running = 0;
+    let most = 0;
+    const order: string[] = [];
+    world.serve = async (call) => {
+      most = Math.max(most, ++running);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      order.push(String(call.arguments['text']));
+      running--;
+      return { result: { content: [] } };
+    };
+    const run = await world.run([mcpTool('look', { effect: 'read', parallel: true }), mcpTool('change')]);
+    const beside = ['a', 'b', 'c'].map((text) => intend('mcp__echo__look', { text }));
+    const results = await world.execute(run, 0, beside);
+    expect(results.map(({ callId }) => callId)).toEqual(beside.map(({ callId }) => callId));
+    expect(most).toBe(3);
+    most = 0;
+    order.length = 0;
+    const mixed = [
+      intend('mcp__echo__look', { text: 'a' }),
+      intend('mcp__echo__change', { text: 'b' }),
+      intend('mcp__echo__look', { text: 'c' }),
+    ];
+    const inOrder = await world.execute(run, 1, mixed);
+    expect(inOrder.map(({ callId }) => callId)).toEqual(mixed.map(({ callId }) => callId));
+    expect([most, order]).toEqual([1, ['a', 'b', 'c']]);
+  },
+);
 
 it('takes a worker’s tools, refuses names that are not its to give, and calls them where the run’s worker is', async () => {
   const agentId = 'maker';

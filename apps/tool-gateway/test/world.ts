@@ -141,9 +141,10 @@ export class World {
     return new World(nats, postgres);
   }
 
-  async gateway(): Promise<RunningService> {
+  async gateway(environment: Readonly<Record<string, string>> = {}): Promise<RunningService> {
     const service = await startService('tool-gateway', ToolGatewayModule, {
       config: ToolGatewayConfig,
+      environment,
       nats: this.nats,
       postgres: this.postgres,
       database: openDatabase,
