@@ -524,6 +524,23 @@ verifies(
   },
 );
 
+verifies('R-SNAP-5#1', 'an agent that changes while its catalogue is built: what was built is neither kept nor published', async () => {
+  const agent = await scene.agent();
+  await putSkill(scene.bus, agent.id, 'late-craft');
+  // The catalogue waits for the skills.
+  const stall = await Stall.table(scene.system.databaseUrl, '"skill_store"."entry"', 'ACCESS EXCLUSIVE');
+  const sent = scene.send(agent);
+  await stall.reached();
+  await scene.bus.call(sessionService.putAgent, { id: agent.id, policy: { servers: [] } });
+  await stall.release();
+  const { sessionId } = await sent;
+  const { items } = await scene.bus.call(sessionService.listSnapshots, { agentId: agent.id });
+  expect(items).toMatchObject([{ sessionId }]);
+  const stored = await rows('SELECT "fingerprint", "text" FROM "session_service"."snapshot" WHERE "agent_id" = $1', [agent.id]);
+  expect(stored.map(({ fingerprint }) => fingerprint)).toEqual([items[0]?.fingerprint]);
+  expect(stored[0]?.['text']).not.toContain('mcp__');
+});
+
 verifies(['R-SNAP-5#2'], 'a source that is away is told with the run, and what it offers is missing in no silence', async () => {
   const agent = await scene.agent();
   const worker = await scene.worker(agent);

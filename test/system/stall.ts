@@ -8,10 +8,10 @@ export class Stall {
     this.#client = client;
   }
 
-  /** Nobody can write to this table from now on; reading goes on. */
-  static async table(url: string, table: string): Promise<Stall> {
+  /** Nobody can write to this table from now on, or nobody can read it either. */
+  static async table(url: string, table: string, mode: 'SHARE' | 'ACCESS EXCLUSIVE' = 'SHARE'): Promise<Stall> {
     const stall = await Stall.#open(url);
-    await stall.#client.query(`BEGIN; LOCK TABLE ${table} IN SHARE MODE`);
+    await stall.#client.query(`BEGIN; LOCK TABLE ${table} IN ${mode} MODE`);
     return stall;
   }
 

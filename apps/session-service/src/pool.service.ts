@@ -1,5 +1,5 @@
 import { fault, pattern, sessionService, streams, toToken, type Parsed } from '@ambit/contracts';
-import { AckPolicy, DeliverPolicy, JetStreamApiError } from '@nats-io/jetstream';
+import { AckPolicy, DeliverPolicy, JetStreamApiError, JetStreamError } from '@nats-io/jetstream';
 import { nanos } from '@nats-io/nats-core';
 import { Injectable } from '@nestjs/common';
 import { agents } from './agent.repository.js';
@@ -12,6 +12,7 @@ type Key = Parsed<typeof sessionService.ensurePool>;
 
 const ACK_WAIT_MS = 30_000;
 const CONSUMER_NOT_FOUND = 10_014;
+const NO_MESSAGE = 404;
 const STREAM = streams.runs.name;
 
 /** The durable consumers from which an agent's workers take runs, one a pool. */
@@ -61,9 +62,14 @@ export class PoolService {
   async deleteJob(run: { readonly agentId: string; readonly pool: string; readonly id: string }): Promise<void> {
     const manager = await this.jetstream.manager();
     const subject = pattern(sessionService.runExecute, { agentId: run.agentId, pool: run.pool });
-    for await (const message of await manager.direct.getBatch(STREAM, { seq: 1, next_by_subj: subject, batch: 1_000 })) {
-      const job = sessionService.runExecute.payload.safeParse(message.json());
-      if (job.success && job.data.runId === run.id) await manager.streams.deleteMessage(STREAM, message.seq, false);
+    try {
+      for await (const message of await manager.direct.getBatch(STREAM, { seq: 1, next_by_subj: subject, batch: 1_000 })) {
+        const job = sessionService.runExecute.payload.safeParse(message.json());
+        if (job.success && job.data.runId === run.id) await manager.streams.deleteMessage(STREAM, message.seq, false);
+      }
+    } catch (error) {
+      // Said where the agent has no job at all.
+      if (!(error instanceof JetStreamError) || !('code' in error) || error.code !== NO_MESSAGE) throw error;
     }
   }
 }
