@@ -1,5 +1,5 @@
 import { journalSubject, mcpBroker, sessionService, skillStore, streams, toolGateway, type Session } from '@ambit/contracts';
-import { collect, withClient } from '@ambit/testing';
+import { collect, Stall, withClient } from '@ambit/testing';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { afterAll, beforeAll, expect, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
@@ -7,7 +7,6 @@ import { intend, type HandRun, type HandWorker } from '../system/by-hand.js';
 import { claimsOf } from '../system/facts.js';
 import { alice, bob, Scene } from '../system/scene.js';
 import { putSkill } from '../system/skills.js';
-import { Stall } from '../system/stall.js';
 import { verifies } from '../verifies.js';
 
 // Long because all that can happen to a session is tried in one start of the system.
@@ -73,7 +72,7 @@ verifies(
   'a choice of skills is held against the agent, and names are all that is kept of it',
   async () => {
     const agent = await scene.agent();
-    await putSkill(scene.bus, agent.id, 'sorting', 'Sort by the hour.');
+    await putSkill(scene.bus, agent.id, { name: 'sorting', body: 'Sort by the hour.' });
     const open = (skills: string[], more: object = {}) =>
       scene.bus.call(sessionService.createSession, { principal: alice, agentId: agent.id, skills, ...more });
     await expect(open(['sorting', 'baking', 'weaving'])).rejects.toMatchObject({
@@ -99,14 +98,14 @@ verifies(
   async () => {
     const { agentId, run } = await begun();
     const other = await scene.agent();
-    await putSkill(scene.bus, other.id, 'secret-craft', 'The other’s.');
+    await putSkill(scene.bus, other.id, { name: 'secret-craft', body: 'The other’s.' });
     const view = (name: string) => run.use(intend('skill_view', { name }));
     const [foreign] = await view('secret-craft');
     expect(foreign).toMatchObject({ status: 'failed' });
     for (const name of ['../' + other.id + '/secret-craft', '/etc/passwd', 'no-such-skill'])
       expect((await view(name))[0]?.content).toEqual(foreign?.content);
 
-    await putSkill(scene.bus, agentId, 'mending');
+    await putSkill(scene.bus, agentId, { name: 'mending' });
     const { id } = await scene.bus.call(sessionService.createSession, { principal: alice, agentId, skills: ['mending'] });
     expect(await visible(id, 'skill', 'mending')).toBe(true);
     await scene.bus.call(skillStore.disableSkill, { agentId, name: 'mending' });
@@ -121,7 +120,7 @@ verifies(
   async () => {
     const asked = randomUUID();
     const { agentId, worker, run } = await begun({}, { mode: 'default' });
-    await putSkill(scene.bus, agentId, 'first-craft');
+    await putSkill(scene.bus, agentId, { name: 'first-craft' });
     const { sessionId } = run.ref;
     await scene.bus.call(sessionService.updateSession, { id: sessionId, skills: ['first-craft'] });
     // Approved once under the first agent.
@@ -213,7 +212,7 @@ verifies(
   'another policy of the same agent holds whole or not at all, and keeps the choice',
   async () => {
     const agent = await scene.agent();
-    await putSkill(scene.bus, agent.id, 'steady-craft');
+    await putSkill(scene.bus, agent.id, { name: 'steady-craft' });
     const { id } = await scene.bus.call(sessionService.createSession, { principal: alice, agentId: agent.id, skills: ['steady-craft'] });
     const put = (skills: string[] | null) => scene.bus.call(sessionService.putAgent, { id: agent.id, policy: { servers: null, skills } });
     for (const table of ['agent', 'outbox', 'audit']) {
@@ -260,7 +259,7 @@ verifies(
 
 verifies(['R-SESSION-6#1', 'R-SESSION-6#2'], 'a fork has what was chosen and said, and nothing that was given or asked', async () => {
   const { agentId, run } = await begun({ mode: 'auto_approve' }, { mode: 'default' });
-  await putSkill(scene.bus, agentId, 'forked-craft');
+  await putSkill(scene.bus, agentId, { name: 'forked-craft' });
   const { sessionId } = run.ref;
   await scene.bus.call(sessionService.updateSession, { id: sessionId, skills: ['forked-craft'] });
   await run.use(count());
@@ -508,7 +507,7 @@ verifies(
     await isNew('model');
     await put({ model: 'another', policy: { servers: null, skills: null, plugins: null, disabledTools: ['update_plan'] } });
     await isNew('policy');
-    await putSkill(scene.bus, agent.id, 'new-craft');
+    await putSkill(scene.bus, agent.id, { name: 'new-craft' });
     await isNew('skill');
     const server = await scene.server(`late-${randomUUID().slice(0, 8)}`);
     await isNew('server');
@@ -526,7 +525,7 @@ verifies(
 
 verifies('R-SNAP-5#1', 'an agent that changes while its catalogue is built: what was built is neither kept nor published', async () => {
   const agent = await scene.agent();
-  await putSkill(scene.bus, agent.id, 'late-craft');
+  await putSkill(scene.bus, agent.id, { name: 'late-craft' });
   // The catalogue waits for the skills.
   const stall = await Stall.table(scene.system.databaseUrl, '"skill_store"."entry"', 'ACCESS EXCLUSIVE');
   const sent = scene.send(agent);
@@ -579,7 +578,7 @@ verifies(
   async () => {
     const { agentId, run, worker } = await begun();
     const first = run.ref.fingerprint;
-    await putSkill(scene.bus, agentId, 'opened-craft');
+    await putSkill(scene.bus, agentId, { name: 'opened-craft' });
     const { fingerprint } = await worker.call(sessionService.refreshRun, run.ref);
     expect(fingerprint).not.toBe(first);
     const stored = await run.step([intend('skill_view', { name: 'opened-craft' })]);

@@ -377,7 +377,7 @@ verifies(
     }
 
     // A change of one catalogue does not show in the other.
-    await putSkill(scene.bus, wide.id, 'their-craft');
+    await putSkill(scene.bus, wide.id, { name: 'their-craft' });
     const before = parent.ref.fingerprint;
     const { fingerprint } = await worker.call(sessionService.refreshRun, parent.ref);
     expect(fingerprint).toBe(before);

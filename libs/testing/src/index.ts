@@ -6,5 +6,6 @@ export { openRecords, record, type ShownRecord } from './records.js';
 export { startNats, type TestNats, type TestNatsOptions } from './nats.js';
 export { startPostgres, withClient, type TestPostgres } from './postgres.js';
 export { startService, type TestServiceOptions } from './service.js';
+export { Stall } from './stall.js';
 export { useContainers } from './docker.js';
 export { watchWire } from './wire.js';
