@@ -3,6 +3,7 @@ import { epochKey, journalSubject, sessionService } from '@ambit/contracts';
 import { Ingress } from '../src/ingress.service.js';
 import { ask, bob, call, codeOf, Fixture } from './fixture.js';
 import { registration, server } from './world.js';
+import { verifies } from '../../../test/verifies.js';
 
 let fixture: Fixture;
 beforeAll(async () => {
@@ -157,3 +158,43 @@ it('explains how a tool got in, and what a source that is away leaves out', asyn
   expect(received.runId).not.toBeNull();
   expect(JSON.parse(text)).toMatchObject({ skills: [], tools: [{ name: 'mcp__files__list' }, { name: 'question' }] });
 });
+
+verifies('R-SNAP-3#1', 'all servers, none and every one by its name are three fingerprints', async () => {
+  const agent = await fixture.agent();
+  fixture.world.servers = [server('files', ['list'])];
+  fixture.world.changed();
+  const prints: string[] = [];
+  for (const servers of [null, [], ['files']]) {
+    await fixture.bus.call(sessionService.putAgent, { id: agent.id, policy: { servers, skills: null, plugins: null } });
+    await fixture.send(agent);
+    prints.push(await given(agent.id));
+  }
+  expect(new Set(prints).size).toBe(3);
+});
+
+verifies(
+  ['R-SNAP-2#2', 'R-EXEC-2#1'],
+  'who asks, in which session and mode, and under which rules, is no part of the fingerprint',
+  async () => {
+    const agent = await fixture.agent();
+    await fixture.send(agent);
+    const attempt = await fixture.begin(agent.id);
+    const first = attempt.ref.fingerprint;
+    const { text } = await fixture.bus.call(sessionService.readSnapshot, { fingerprint: first });
+    const rules = [{ decision: 'ask' as const, tool: '*' }];
+    await fixture.bus.call(sessionService.putAgent, {
+      id: agent.id,
+      policy: { servers: null, skills: null, plugins: null, mode: 'full_access', rules },
+    });
+    await fixture.send(agent, 'Hello', { principal: bob, sceneId: 'elsewhere', mode: 'default' });
+    expect(await given(agent.id)).toBe(first);
+    // What the first run's model is given stays, whatever comes to the catalogue while it runs.
+    fixture.world.tools.push(registration('update_plan'));
+    fixture.world.changed();
+    await fixture.send(agent, 'Hello', { sceneId: 'later' });
+    expect(await given(agent.id)).not.toBe(first);
+    const { fingerprint } = await fixture.bus.call(sessionService.getAuthority, { runId: attempt.ref.runId });
+    expect(fingerprint).toBe(first);
+    expect((await fixture.bus.call(sessionService.readSnapshot, { fingerprint: first })).text).toBe(text);
+  },
+);
