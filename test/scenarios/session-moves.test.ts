@@ -314,7 +314,10 @@ verifies('R-TOOL-9#4', 'a thousand publications and executions of two sessions, 
     sides.map(async ({ run, agentId, own, foreign, name }) => {
       for (let round = 0; round < 25; round++) {
         // Ten of each: the publications overlap with the other session's executions.
-        const calls = [...Array.from({ length: 10 }, () => count(name, own)), ...Array.from({ length: 10 }, () => count(name, foreign))];
+        const calls = [
+          ...Array.from({ length: 10 }, () => count(`${name}-${round}`, own)),
+          ...Array.from({ length: 10 }, () => count(`${name}-${round}`, foreign)),
+        ];
         const published = scene.bus.call(sessionService.refreshRun, run.ref, { keys: { agentId } });
         const results = await run.batch(await run.step(calls, step + round));
         await published;
@@ -324,7 +327,7 @@ verifies('R-TOOL-9#4', 'a thousand publications and executions of two sessions, 
     }),
   );
   expect(executed).toEqual({ own: 500, foreign: 0 });
-  for (const { name } of sides) expect(await scene.counting.ran('count', name)).toBe(250);
+  for (const { name } of sides) for (const round of [0, 12, 24]) expect(await scene.counting.ran('count', `${name}-${round}`)).toBe(10);
 });
 
 verifies(
