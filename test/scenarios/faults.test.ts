@@ -257,6 +257,9 @@ async function withTools(agent: PlainWorker): Promise<{ readonly sdk: AmbitWorke
     tool('fail', async () => {
       throw fault(workers.callTool, 'TOOL_FAILED', { reason: 'the printer is on fire' });
     }),
+    tool('reach_out', async () => {
+      throw fault(workers.callTool, 'OUTSIDE_WORKSPACE', { path: '../secrets' });
+    }),
     tool('hold', async (_input, signal) => {
       began();
       await Promise.race([released, new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))]);
@@ -277,10 +280,11 @@ it('a worker’s tool that refuses or fails says why, to the model and to whoeve
   const worker = await world.agent();
   const { sdk } = await withTools(worker);
   const attempt = await worker.start(await world.job(worker), sdk.workerId);
-  const results = await worker.execute(attempt, 0, [intend('refuse'), intend('fail'), intend('do_nothing')]);
+  const results = await worker.execute(attempt, 0, [intend('refuse'), intend('fail'), intend('reach_out'), intend('do_nothing')]);
   expect(results).toMatchObject([
     { status: 'failed', fault: { code: 'BAD_ARGUMENTS', data: { reason: 'there is no such page' } } },
     { status: 'failed', fault: { code: 'TOOL_FAILED', data: { reason: 'the printer is on fire' } } },
+    { status: 'failed', fault: { code: 'OUTSIDE_WORKSPACE', data: { path: '../secrets' } } },
     { status: 'completed' },
   ]);
   const { agentId } = worker;
@@ -299,6 +303,10 @@ it('a worker’s tool that refuses or fails says why, to the model and to whoeve
   expect(await call('fail')).toMatchObject({ code: 'TOOL_FAILED' });
   expect(await call('forgotten')).toMatchObject({ code: 'TOOL_GONE' });
   expect(await call('do_nothing', hex())).toMatchObject({ code: 'TARGET_CHANGED' });
+  expect(await call('reach_out')).toMatchObject({ code: 'OUTSIDE_WORKSPACE', data: { path: '../secrets' } });
+  const page = { operationId: hex(), offset: 0 };
+  const keys = { agentId, workerId: sdk.workerId };
+  expect(await faultOf(world.system.bus.call(workers.resultPage, page, { keys }))).toMatchObject({ code: 'RESULT_GONE' });
 });
 
 it('a run that ends in the middle of a batch: what was not begun is refused as ended', async () => {
