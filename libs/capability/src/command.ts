@@ -122,6 +122,9 @@ function isHarmless(redirection: Redirection): boolean {
 
 /** What a word means, where every shell reads it alike. */
 function literal(word: Word): string | null {
+  // As `find -exec` wants them.
+  if (word.text === '{}') return word.text;
+  if (word.text === '\\;') return ';';
   const parts = word.parts ?? [];
   if (parts.length === 0) return BARE.test(word.text) ? word.text : null;
   let value = '';

@@ -54,6 +54,8 @@ describe('a prefix of a command', () => {
     ['git $WHAT', true],
     ["git 'open", true],
     ['git status', false],
+    ['find . -name x -exec rm {} +', false],
+    ['find . -exec git push {} +', true],
     ['echo git push', false],
     ["sh -c 'git status'", false],
   ])('catches %j: %j', (command, caught) => {

@@ -60,6 +60,7 @@ export class AmbitWorker {
   private readonly attempts = new Map<string, AbortController>();
   private credentialsTimer: NodeJS.Timeout | undefined;
   private ended: Promise<void> | undefined;
+  private readonly onSignal = (): void => void this.close();
 
   constructor(
     private readonly connection: NatsConnection,
@@ -69,9 +70,8 @@ export class AmbitWorker {
       readonly onError: (error: unknown) => void;
     },
   ) {
-    const stop = () => void this.close();
-    process.once('SIGTERM', stop);
-    process.once('SIGINT', stop);
+    process.once('SIGTERM', this.onSignal);
+    process.once('SIGINT', this.onSignal);
   }
 
   /** Takes the agent's runs until the worker closes; resolves then. */
@@ -136,6 +136,8 @@ export class AmbitWorker {
 
   private async leave(): Promise<void> {
     clearInterval(this.credentialsTimer);
+    process.off('SIGTERM', this.onSignal);
+    process.off('SIGINT', this.onSignal);
     this.closing.abort(new Error('the worker is shutting down'));
     await Promise.allSettled(this.running);
     await Promise.all([...this.hosts].map((host) => host.stop()));

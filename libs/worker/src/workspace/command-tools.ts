@@ -193,7 +193,9 @@ async function farFrom(root: OpenFolder, path: string): Promise<string | undefin
     );
   } catch (error) {
     if (!(error instanceof PathProblem) || error.kind !== 'outside') return undefined;
-    return root.volume.realpath(path.startsWith('/') ? path : join(root.place.path, path)).catch(() => undefined);
+    const absolute = path.startsWith('/') ? path : join(root.place.path, path);
+    // A link may lead to what is yet to come; any other word that names nothing is no path.
+    return root.volume.realpath(absolute).catch(() => (path.startsWith('/') || path.includes('..') ? undefined : absolute));
   }
 }
 
