@@ -55,6 +55,14 @@ export class AuditRepository {
     await this.db.adminAuditView.createMany({ data, skipDuplicates: true });
   }
 
+  /** Up to where an owner's records are there without a gap, from a sequence on that was so before. */
+  async unbrokenTo(owner: string, from: number): Promise<number> {
+    const [row] = await this.db.$queryRaw<{ end: bigint | null }[]>`
+      SELECT min(a."sequence") AS "end" FROM "admin_api"."audit_view" a WHERE a."owner" = ${owner} AND a."sequence" >= ${BigInt(from)}
+        AND NOT EXISTS (SELECT 1 FROM "admin_api"."audit_view" b WHERE b."owner" = a."owner" AND b."sequence" = a."sequence" + 1)`;
+    return Number(row?.end ?? 0);
+  }
+
   /** Removes what is older than its retention, and never an owner's newest. */
   async trim(before: Date): Promise<void> {
     await this.db.$executeRaw`

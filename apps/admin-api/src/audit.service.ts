@@ -1,4 +1,6 @@
-import type { AuditRecord, httpApi } from '@ambit/contracts';
+import { Bus } from '@ambit/bus';
+import { mcpBroker, pluginRegistry, sessionService, skillStore, toolGateway, type AuditRecord, type httpApi } from '@ambit/contracts';
+import { AuditTrail } from '@ambit/db';
 import { CONFIG, LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
 import type { z } from 'zod';
@@ -7,7 +9,10 @@ import type { AdminApiConfig } from './config.js';
 import { chainProblem } from './domain/audit-chain.js';
 
 const WALK = 500;
-const TRIM_MS = 60_000;
+const PAGE = 100;
+const ROUND_MS = 60_000;
+/** Records that one round takes over from an owner at most. */
+const PAGES = 200;
 const DAY_MS = 86_400_000;
 type Query = z.output<(typeof httpApi.listAudit)['query']>;
 
@@ -25,11 +30,32 @@ const skipOf = (query: Query) => Math.max(0, Number(query.cursor ?? 0) || 0);
 export class AuditService implements OnApplicationBootstrap, OnModuleDestroy {
   #timer: NodeJS.Timeout | undefined;
 
+  readonly #unbroken = new Map<string, number>();
+  #catchingUp: Promise<void> | undefined;
+  readonly #readers: ReadonlyMap<string, (after: number) => Promise<AuditRecord[]>>;
+
   constructor(
     private readonly audit: AuditRepository,
+    trail: AuditTrail,
+    bus: Bus,
     @Inject(CONFIG) private readonly config: AdminApiConfig,
     @Inject(LOG) private readonly log: Logger,
-  ) {}
+  ) {
+    const asking = [
+      sessionService.listAudit,
+      toolGateway.listAudit,
+      mcpBroker.listAudit,
+      skillStore.listAudit,
+      pluginRegistry.listAudit,
+    ] as const;
+    this.#readers = new Map([
+      ['admin-api', (after: number) => trail.after(after, PAGE)],
+      ...asking.map((contract): [string, (after: number) => Promise<AuditRecord[]>] => [
+        contract.subject.split('.')[2] ?? '',
+        async (after) => (await bus.call(contract, { after, limit: PAGE })).items,
+      ]),
+    ]);
+  }
 
   onApplicationBootstrap(): void {
     const { AMBIT_KEEP_AUDIT_DAYS: days } = this.config;
@@ -37,7 +63,11 @@ export class AuditService implements OnApplicationBootstrap, OnModuleDestroy {
       void this.audit
         .trim(new Date(Date.now() - days * DAY_MS))
         .catch((error: unknown) => this.log.warn({ error }, 'the audit view was not trimmed; it is tried again'));
-    if (days > 0) this.#timer = setInterval(trim, TRIM_MS);
+    this.#timer = setInterval(() => {
+      if (days > 0) trim();
+      void this.catchUp();
+    }, ROUND_MS);
+    void this.catchUp();
   }
 
   onModuleDestroy(): void {
@@ -46,6 +76,29 @@ export class AuditService implements OnApplicationBootstrap, OnModuleDestroy {
 
   add(record: AuditRecord): Promise<void> {
     return this.audit.add(record);
+  }
+
+  /** Reads from each owner what it told and nobody here heard: events are hints, its chain is the truth. */
+  catchUp(): Promise<void> {
+    this.#catchingUp ??= this.#readAll().finally(() => (this.#catchingUp = undefined));
+    return this.#catchingUp;
+  }
+
+  async #readAll(): Promise<void> {
+    for (const [owner, read] of this.#readers) {
+      try {
+        let after = await this.audit.unbrokenTo(owner, this.#unbroken.get(owner) ?? 0);
+        for (let pages = 0; pages < PAGES; pages++) {
+          const items = await read(after);
+          await Promise.all(items.map((record) => this.audit.add(record)));
+          after = items.at(-1)?.sequence ?? after;
+          if (items.length < PAGE) break;
+        }
+        this.#unbroken.set(owner, after);
+      } catch (error) {
+        this.log.warn({ error, owner }, 'the audit records of an owner could not be read; it is tried again');
+      }
+    }
   }
 
   async page(query: Query): Promise<{ items: AuditRecord[]; cursor?: string }> {
@@ -64,6 +117,7 @@ export class AuditService implements OnApplicationBootstrap, OnModuleDestroy {
   }
 
   async verify() {
+    await this.catchUp();
     const owners = [];
     for (const owner of await this.audit.owners()) owners.push(await this.walk(owner));
     return { intact: owners.every(({ intact }) => intact), owners };

@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { AuditHandlers } from './audit.handlers.js';
 import { CatalogueService } from './catalogue.service.js';
 import { DiscoveryService } from './discovery.service.js';
 import { Epochs } from './epochs.js';
@@ -14,7 +15,7 @@ import { ServerRepository } from './server.repository.js';
 import { ServerService } from './server.service.js';
 
 @Module({
-  controllers: [ServerHandlers, SecretHandlers, InstanceHandlers],
+  controllers: [AuditHandlers, ServerHandlers, SecretHandlers, InstanceHandlers],
   providers: [
     ServerService,
     ServerRepository,

@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { AuditHandlers } from './audit.handlers.js';
 import { ActivationService } from './activation.service.js';
 import { PluginBlobs } from './blobs.js';
 import { Fences } from './fences.js';
@@ -11,7 +12,7 @@ import { RevocationService } from './revocation.service.js';
 import { UpkeepService } from './upkeep.service.js';
 
 @Module({
-  controllers: [PluginHandlers],
+  controllers: [AuditHandlers, PluginHandlers],
   providers: [
     PluginBlobs,
     PluginRepository,

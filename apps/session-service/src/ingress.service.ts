@@ -40,6 +40,7 @@ export interface Prepared {
 }
 
 const KEPT = 2_000;
+const PROJECTS = 200;
 const ASK_MS = 3_000;
 const TRIES = 3;
 
@@ -50,6 +51,8 @@ export class Ingress {
   readonly #consulted = new Lru<readonly SubjectField[]>(KEPT);
   /** By world and those fields: what was composed. */
   readonly #projections = new Lru<Projection>(KEPT);
+  /** By project: what plugins contributed when they were asked last. */
+  readonly #slots = new Lru<Seen['slots']>(PROJECTS);
   readonly #switches: Switches;
   readonly #composed: ReturnType<Metrics['counter']>;
   /** Compositions made by this process; a request on an unchanged world adds none. */
@@ -137,7 +140,7 @@ export class Ingress {
       this.#ask('tools', this.bus.call(toolGateway.listTools, { purpose: 'ingress', agentId }, sending)),
       this.#ask('servers', this.bus.call(mcpBroker.catalogueHeads, { projectId }, sending)),
       this.#ask('skills', this.bus.call(skillStore.effectiveSkills, { agentId, plugins: policy.plugins }, sending)),
-      this.#ask('plugins', this.bus.call(pluginRegistry.pluginSlots, { projectId }, sending)),
+      this.#plugins(projectId, sending),
       this.#known([agent, ...ancestors]),
     ]);
     return { tools, heads, skills, slots, knownAgents };
@@ -146,6 +149,16 @@ export class Ingress {
   /** Which other agents there are matters only where a policy names subagents. */
   async #known(chain: readonly Agent[]): Promise<Seen['knownAgents']> {
     return chain.some(({ policy }) => Object.keys(policy.subagents).length > 0) ? agents.enabled(this.transactions.read) : [];
+  }
+
+  /**
+   * What plugins contribute stays as it was last told while their registry is away: it alone could change it, and what it takes away moves
+   * fences that do not pass through here.
+   */
+  async #plugins(projectId: string, sending: { readonly within?: Call; readonly timeoutMs: number }): Promise<Seen['slots']> {
+    const asked = await this.#ask('plugins', this.bus.call(pluginRegistry.pluginSlots, { projectId }, sending));
+    if (asked.ok) this.#slots.set(projectId, asked);
+    return asked.ok ? asked : (this.#slots.get(projectId) ?? asked);
   }
 
   /** A source that fails takes nothing from the others; what is missing because of it says so. */

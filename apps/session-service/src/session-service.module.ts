@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { AuditHandlers } from './audit.handlers.js';
 import { AgentHandlers } from './agent.handlers.js';
 import { AgentService } from './agent.service.js';
 import { AttemptService } from './attempt.service.js';
@@ -49,7 +50,7 @@ import { WhoseReader } from './whose.service.js';
 import { WorkerHandlers } from './worker.handlers.js';
 
 @Module({
-  controllers: [AgentHandlers, SessionHandlers, RunHandlers, WorkerHandlers, InteractionHandlers, DelegationHandlers],
+  controllers: [AuditHandlers, AgentHandlers, SessionHandlers, RunHandlers, WorkerHandlers, InteractionHandlers, DelegationHandlers],
   providers: [
     ...[
       Transactions,

@@ -107,6 +107,7 @@ export class Snapshots {
     if (row === undefined) {
       // Its retention ended between composing and now, or a backup was restored that has never seen it.
       this.ingress.forget();
+      this.forget();
       throw new Overtaken();
     }
     await this.#fill(row);

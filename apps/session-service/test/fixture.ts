@@ -34,11 +34,12 @@ export class Fixture {
     readonly postgres: TestPostgres,
     readonly world: World,
     readonly replicas: Running[],
+    private readonly environment: Readonly<Record<string, string>>,
   ) {}
 
-  static async start(replicas = 1): Promise<Fixture> {
+  static async start(replicas = 1, environment: Readonly<Record<string, string>> = {}): Promise<Fixture> {
     const [nats, postgres] = await Promise.all([startNats(), startPostgres()]);
-    const fixture = new Fixture(nats, postgres, startWorld(nats.connection), []);
+    const fixture = new Fixture(nats, postgres, startWorld(nats.connection), [], environment);
     for (let count = 0; count < replicas; count++) await fixture.addReplica();
     return fixture;
   }
@@ -54,6 +55,7 @@ export class Fixture {
       postgres,
       config: SessionServiceConfig,
       database: openDatabase,
+      environment: this.environment,
     });
     this.replicas.push(replica);
     return replica;

@@ -5,12 +5,13 @@ import { buckets, journalSubject, mappingKey, objectStores, sessionService, snap
 import { jetstreamManager } from '@nats-io/jetstream';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { Rebuild } from '../src/rebuild.service.js';
+import { Retention } from '../src/retention.service.js';
 import { StorageSweeper } from '../src/storage.sweeper.js';
 import { ask, call, codeOf, Fixture } from './fixture.js';
 
 let fixture: Fixture;
 beforeAll(async () => {
-  fixture = await Fixture.start();
+  fixture = await Fixture.start(1, { AMBIT_KEEP_MESSAGES_DAYS: '30', AMBIT_KEEP_SNAPSHOTS_DAYS: '90' });
 }, 120_000);
 afterAll(() => fixture.stop());
 
@@ -84,6 +85,39 @@ it('a run’s state stays in the journal while operations of it stand there', as
   await manager.streams.purge('AMBIT_JOURNAL', { filter: journalSubject.operationsOf(attempt.ref.originRunId) });
   await sweeper().sweep(later(2));
   expect(await fixture.fact(journalSubject.runState(attempt.ref.runId))).toBeNull();
+});
+
+it('what was said leaves after its days and its place stays; snapshots leave after theirs, and the same world is composed anew', async () => {
+  const agent = await fixture.agent();
+  const sent = await fixture.send(agent, 'What nobody may read for ever');
+  const attempt = await fixture.begin(agent.id);
+  const retention = fixture.replicas[0]?.app.get(Retention, { strict: false });
+  const tape = async () => (await fixture.bus.call(sessionService.listTape, { sessionId: sent.sessionId })).items;
+  await retention?.sweep(later(31 * 24));
+  // Of a run that is going everything stays.
+  expect(JSON.stringify(await tape())).toContain('nobody may read');
+  await fixture.step(attempt, 0);
+  await fixture.finish(attempt, 'completed');
+  const before = await tape();
+  await retention?.sweep(later(29 * 24));
+  expect(await tape()).toEqual(before);
+  await retention?.sweep(later(31 * 24));
+  expect((await tape()).map(({ id, kind, role, content }) => ({ id, kind, role, content }))).toEqual(
+    before.map(({ id, kind, role }) => ({ id, kind, role, content: { content: [{ type: 'text', text: '[erased]' }] } })),
+  );
+  const found = { sessionId: sent.sessionId, query: 'nobody' };
+  expect((await fixture.bus.call(sessionService.searchTape, found)).entries).toEqual([]);
+
+  const { fingerprint } = attempt.ref;
+  await sweeper().sweep(later(25));
+  await retention?.sweep(later(92 * 24));
+  expect(await codeOf(fixture.bus.call(sessionService.readSnapshot, { fingerprint }))).toBe('SNAPSHOT_UNKNOWN');
+  await fixture.send(agent, 'Again');
+  const again = await fixture.begin(agent.id);
+  expect(again.ref.fingerprint).toBe(fingerprint);
+  expect(await headOf(agent.id, fingerprint)).not.toHaveLength(0);
+  await fixture.step(again, 0);
+  await fixture.finish(again, 'completed');
 });
 
 it('JetStream lost: runs that were going are parked with what may have happened, pools and fences come back, the next message is like any other', async () => {

@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { AuditHandlers } from './audit.handlers.js';
 import { SkillBlobs } from './blobs.js';
 import { BuiltinSkills } from './builtin-skills.service.js';
 import { ContentService } from './content.service.js';
@@ -10,7 +11,7 @@ import { SkillRepository } from './skill.repository.js';
 import { SkillService } from './skill.service.js';
 
 @Module({
-  controllers: [SkillHandlers],
+  controllers: [AuditHandlers, SkillHandlers],
   providers: [SkillBlobs, SkillRepository, IntakeService, SkillService, ContentService, ContributionService, MirrorService, BuiltinSkills],
 })
 export class SkillStoreModule {}

@@ -3,9 +3,12 @@ import { CONFIG, LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { ArtifactStore } from './artifact.store.js';
 import type { ToolGatewayConfig } from './config.js';
+import { EndedRuns } from './ended-runs.js';
 import { ErasureRepository } from './erasure.repository.js';
 
 const EVERY_MS = 10 * 60_000;
+/** A run whose last call is so old has ended, or waits for a person. */
+const UNHEARD_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 
 /** Erases what the gateway keeps of people, when it is asked to and when it was kept long enough. */
@@ -16,6 +19,7 @@ export class PrincipalService implements OnApplicationBootstrap, OnApplicationSh
   constructor(
     @Inject(ErasureRepository) private readonly repository: ErasureRepository,
     @Inject(ArtifactStore) private readonly artifacts: ArtifactStore,
+    @Inject(EndedRuns) private readonly ended: EndedRuns,
     @Inject(CONFIG) private readonly config: ToolGatewayConfig,
     @Inject(LOG) private readonly log: Logger,
   ) {}
@@ -41,6 +45,7 @@ export class PrincipalService implements OnApplicationBootstrap, OnApplicationSh
 
   async sweep(now: Date): Promise<void> {
     const { AMBIT_KEEP_ARGUMENTS_DAYS: days } = this.config;
+    await this.ended.unnoticed(new Date(now.getTime() - UNHEARD_MS));
     if (days > 0) await this.repository.argumentsBefore(new Date(now.getTime() - days * DAY_MS));
   }
 }

@@ -1,5 +1,6 @@
 import { LOG, type Logger } from '@ambit/service';
 import { Module } from '@nestjs/common';
+import { AuditHandlers } from './audit.handlers.js';
 import { ArgumentsPolicy } from './arguments.policy.js';
 import { ArtifactHandlers } from './artifact.handlers.js';
 import { ArtifactRepository } from './artifact.repository.js';
@@ -54,6 +55,7 @@ import { ToolHandlers } from './tool.handlers.js';
 import { ToolService } from './tool.service.js';
 import { ToolsetRepository } from './toolset.repository.js';
 import { Toolsets } from './toolsets.js';
+import { UnheardRepository } from './unheard.repository.js';
 
 /** One that is registered otherwise than the reserved table says ends the start. */
 const builtins = {
@@ -63,7 +65,16 @@ const builtins = {
 };
 
 @Module({
-  controllers: [BatchHandlers, CallHandlers, ArtifactHandlers, ToolHandlers, DeferredHandlers, DelegationHandlers, SessionHandlers],
+  controllers: [
+    AuditHandlers,
+    BatchHandlers,
+    CallHandlers,
+    ArtifactHandlers,
+    ToolHandlers,
+    DeferredHandlers,
+    DelegationHandlers,
+    SessionHandlers,
+  ],
   providers: [
     builtins,
     ArgumentsPolicy,
@@ -110,6 +121,7 @@ const builtins = {
     TargetFactsSource,
     ToolService,
     ToolsetRepository,
+    UnheardRepository,
     Toolsets,
     WorkerDispatcher,
   ],

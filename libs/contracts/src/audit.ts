@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { event, type EventContract } from './kit/contract.js';
+import { event, rpc, type EventContract, type Rpc } from './kit/contract.js';
 import { Hex64, Instant, Principal, RetentionClass, Via } from './nouns.js';
 
 /** One link of an owner's audit chain. `hash` = sha256 of the previous hash and the canonical JSON of the record without `hash`. */
@@ -30,3 +30,9 @@ export type AuditRecord = z.output<typeof AuditRecord>;
 /** Every owner tells its audit records in the same shape. */
 export const auditEvent = <const O extends string>(owner: O): EventContract<`ambit.evt.${O}.v1.audit.appended`, typeof AuditRecord> =>
   event(`ambit.evt.${owner}.v1.audit.appended`, { summary: 'A record joined this owner’s audit chain', payload: AuditRecord });
+
+const AuditPage = { input: z.object({ after: z.int().min(0), limit: z.int().min(1).max(100).default(100) }), output: z.object({ items: z.array(AuditRecord) }) };
+
+/** Whoever missed what an owner told reads its chain itself. */
+export const auditReading = <const O extends string>(owner: O): Rpc<`ambit.rpc.${O}.v1.audit.list`, typeof AuditPage.input, typeof AuditPage.output, Record<never, never>> =>
+  rpc(`ambit.rpc.${owner}.v1.audit.list`, { summary: 'This owner’s audit records behind a sequence, in order', ...AuditPage, errors: {}, idempotent: true });

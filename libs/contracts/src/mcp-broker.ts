@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { auditEvent } from './audit.js';
+import { auditEvent, auditReading } from './audit.js';
 import { event, rpc, signal } from './kit/contract.js';
 import { AgentId, Hex64, Instant, JsonObject, Owner, page, PageInput, ProjectId, SetName, Slug, ToolDefinition, Uuid, Version } from './nouns.js';
 import { refusing } from './refusals.js';
@@ -133,6 +133,7 @@ export const mcpBroker = {
   revokeOwner: rpc('ambit.rpc.mcp-broker.v1.owner.revoke', { summary: 'Close an owner’s servers, abort their open calls, then answer', input: z.object({ owner: Owner, fence: z.int().min(1), remove: z.boolean().default(false) }), output: z.object({ closed: z.int().min(0) }), idempotent: true, timeoutMs: 20_000 }),
 
   catalogueChanged: event('ambit.evt.mcp-broker.v1.catalogue.changed.{serverId}', { summary: 'A server’s catalogue, state or configuration moved', payload: z.object({ serverId: Uuid, slug: Slug, projectId: ProjectId, owner: Owner, configGeneration: z.int(), catalogHash: Hex64.nullable(), state: ServerState, epoch: z.int(), at: Instant }) }),
+  listAudit: auditReading('mcp-broker'),
   auditAppended: auditEvent('mcp-broker'),
 
   cancelCall: signal('ambit.ctl.mcp-broker.v1.call.cancel.{instanceId}', { summary: 'Stop one call at the owner of its instance', payload: z.object({ operationId: Hex64, reason: z.string().max(200) }) }),

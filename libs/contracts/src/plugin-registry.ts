@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { auditEvent } from './audit.js';
+import { auditEvent, auditReading } from './audit.js';
 import { event, rpc } from './kit/contract.js';
 import { Hex64, Instant, JsonObject, page, PageInput, ProjectId, SetName, Slug, Version } from './nouns.js';
 import { FileEntry, skillStore } from './skill-store.js';
@@ -56,5 +56,6 @@ export const pluginRegistry = {
   readPackage: rpc('ambit.rpc.plugin-registry.v1.package.read', { summary: 'The tree of an installed package, or a range of one file by digest; for runners', input: z.object({ id: PluginId, digest: Hex64, file: Hex64.optional(), offset: z.int().min(0).default(0) }), output: z.object({ tree: z.array(FileEntry).optional(), data: z.string().optional(), next: z.int().nullable() }), errors: { PLUGIN_UNKNOWN: pluginUnknown }, idempotent: true }),
 
   pluginChanged: event('ambit.evt.plugin-registry.v1.plugin.changed.{pluginId}', { summary: 'A plugin was installed, switched, became unavailable or left', payload: z.object({ pluginId: PluginId, projectId: ProjectId, state: z.enum(['enabled', 'disabled', 'unavailable', 'uninstalled']), epoch: z.int(), fence: z.int(), at: Instant }) }),
+  listAudit: auditReading('plugin-registry'),
   auditAppended: auditEvent('plugin-registry'),
 };

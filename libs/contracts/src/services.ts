@@ -43,6 +43,7 @@ const p = pluginRegistry;
 export const services = {
   'session-service': {
     answers: [
+      s.listAudit,
       s.putProject, s.listProjects, s.putAgent, s.getAgent, s.listAgents, s.deleteAgent, s.adjustAgent, s.matchAgent, s.receiveMessage, s.createSession, s.getSession, s.listSessions, s.updateSession, s.transferSession,
       s.forkSession, s.clearSession, s.deleteSession, s.createDraft, s.getRun, s.listRuns, s.startDelegation, s.listDelegations, s.getDelegation, s.delegationLog, s.killDelegation,
       s.cancelRun, s.getAuthority, s.listTape, s.searchTape, s.tapeContext, s.requestInteractions, s.getInteraction, s.listInteractions, s.decideInteraction, s.settleInteraction, s.recordResults, s.readSnapshot,
@@ -60,7 +61,7 @@ export const services = {
     stores: { reads: ['AMBIT_JOURNAL', 'ambit_epochs'], writes: { ambit_snapshots: [''], ambit_mappings: [''], ambit_leases_15s: ['run.'], ambit_epochs: ['session-service.'] }, journal: ['ambit.jrn.v1.run.'], consumes: ['AMBIT_RUNS'], purges: ['AMBIT_EVENTS'] },
   },
   'tool-gateway': {
-    answers: [g.executeBatch, g.registerWorker, g.readArtifact, g.writeArtifact, g.getArtifact, g.listTools, g.listCalls, g.getCall, g.resolveCall, g.cancelCall, g.askTool, g.erasePrincipal, g.clearSession],
+    answers: [g.listAudit, g.executeBatch, g.registerWorker, g.readArtifact, g.writeArtifact, g.getArtifact, g.listTools, g.listCalls, g.getCall, g.resolveCall, g.cancelCall, g.askTool, g.erasePrincipal, g.clearSession],
     calls: [s.getAuthority, s.startDelegation, s.listDelegations, s.getDelegation, s.delegationLog, s.killDelegation, s.readSnapshot, s.requestInteractions, s.settleInteraction, s.recordResults, s.searchTape, s.tapeContext, s.listTape, s.getAgent, s.adjustAgent, reviewer.reviewCall, b.ensureInstance, b.executeCall, b.resultPage, b.getServer, k.readSkill, worker.prepareTool, worker.callTool, worker.resultPage],
     emits: [g.callStarted, g.callEnded, g.callParked, g.toolsChanged, g.auditAppended],
     hears: [s.runChanged, s.delegationChanged],
@@ -72,7 +73,7 @@ export const services = {
     stores: { reads: ['AMBIT_JOURNAL', 'AMBIT_DEFERRED', 'ambit_snapshots', 'ambit_mappings', 'ambit_epochs', 'ambit_leases_5s', 'ambit_leases_60s'], writes: { ambit_leases_5s: ['gateway.'], ambit_leases_15s: ['worker.'], ambit_epochs: ['tool-gateway.'], ambit_artifacts: [''] }, journal: ['ambit.jrn.v1.op.'], consumes: ['AMBIT_JOURNAL'], purges: ['AMBIT_EVENTS'] },
   },
   'mcp-broker': {
-    answers: [b.putServer, b.getServer, b.listServers, b.deleteServer, b.testServer, b.putSecret, b.listSecrets, b.deleteSecret, b.catalogueHeads, b.cataloguePage, b.ensureInstance, b.revokeOwner],
+    answers: [b.listAudit, b.putServer, b.getServer, b.listServers, b.deleteServer, b.testServer, b.putSecret, b.listSecrets, b.deleteSecret, b.catalogueHeads, b.cataloguePage, b.ensureInstance, b.revokeOwner],
     calls: [r.startInstance, r.instanceTools, r.stopInstance, s.revokeOwner],
     emits: [b.catalogueChanged, b.auditAppended],
     hears: [],
@@ -96,7 +97,7 @@ export const services = {
     stores: { reads: ['ambit_leases_5s'], writes: { ambit_leases_5s: ['instance.'] }, journal: [], consumes: [] },
   },
   'skill-store': {
-    answers: [k.putBlob, k.putSkill, k.getSkill, k.listSkills, k.enableSkill, k.disableSkill, k.deleteSkill, k.effectiveSkills, k.readSkill, k.putContribution, k.revokeOwner],
+    answers: [k.listAudit, k.putBlob, k.putSkill, k.getSkill, k.listSkills, k.enableSkill, k.disableSkill, k.deleteSkill, k.effectiveSkills, k.readSkill, k.putContribution, k.revokeOwner],
     calls: [],
     emits: [k.skillChanged, k.auditAppended],
     hears: [],
@@ -108,7 +109,7 @@ export const services = {
     stores: { reads: ['ambit_epochs', 'ambit_leases_60s'], writes: { ambit_epochs: ['skill-store.'] }, journal: [], consumes: [] },
   },
   'plugin-registry': {
-    answers: [p.putBlob, p.installPlugin, p.getPlugin, p.listPlugins, p.enablePlugin, p.disablePlugin, p.uninstallPlugin, p.pluginSlots, p.readPackage],
+    answers: [p.listAudit, p.putBlob, p.installPlugin, p.getPlugin, p.listPlugins, p.enablePlugin, p.disablePlugin, p.uninstallPlugin, p.pluginSlots, p.readPackage],
     calls: [k.putBlob, k.putContribution, k.revokeOwner, b.putServer, b.listServers, b.revokeOwner, s.revokeOwner],
     emits: [p.pluginChanged, p.auditAppended],
     hears: [],
@@ -122,6 +123,7 @@ export const services = {
   'admin-api': {
     answers: [adminApi.renewCredential],
     calls: [
+      s.listAudit, g.listAudit, b.listAudit, k.listAudit, p.listAudit,
       s.putProject, s.listProjects, s.putAgent, s.getAgent, s.listAgents, s.deleteAgent, s.matchAgent, s.receiveMessage, s.createSession, s.getSession, s.listSessions, s.updateSession, s.transferSession,
       s.forkSession, s.clearSession, s.deleteSession, s.createDraft, s.erasePrincipal, s.listDelegations, s.getRun, s.listRuns, s.cancelRun, s.listTape, s.getInteraction, s.listInteractions, s.decideInteraction, s.readSnapshot, s.listSnapshots, s.explain, s.ensurePool, s.removePool,
       g.getArtifact, g.listTools, g.listCalls, g.getCall, g.resolveCall, g.cancelCall, g.askTool, g.erasePrincipal,

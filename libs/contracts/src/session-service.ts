@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { auditEvent } from './audit.js';
+import { auditEvent, auditReading } from './audit.js';
 import { delegation } from './delegation.js';
 import { event, job, rpc, signal } from './kit/contract.js';
 import { RunStatus } from './journal.js';
@@ -519,6 +519,7 @@ export const sessionService = {
   snapshotPublished: event('ambit.evt.session-service.v1.snapshot.published.{agentId}', { summary: 'A new snapshot was composed', payload: z.object({ agentId: AgentId, fingerprint: Hex64, tools: z.int(), skills: z.int(), at: Instant }) }),
   mappingPublished: event('ambit.evt.session-service.v1.mapping.published.{sessionId}', { summary: 'A session was given a fingerprint', payload: z.object({ sessionId: Uuid, agentId: AgentId, fingerprint: Hex64, at: Instant }) }),
   agentChanged: event('ambit.evt.session-service.v1.agent.changed.{agentId}', { summary: 'An agent or its policy changed', payload: z.object({ agentId: AgentId, version: z.int(), policyVersion: z.int(), deleted: z.boolean(), at: Instant }) }),
+  listAudit: auditReading('session-service'),
   auditAppended: auditEvent('session-service'),
 
   runOutput: signal('ambit.ctl.session-service.v1.run.output.{agentId}.{runId}', { summary: 'Text deltas to whoever listens now', payload: z.object({ text: z.string().max(64 * 1024) }), audience: 'worker' }),

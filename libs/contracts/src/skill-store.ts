@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { auditEvent } from './audit.js';
+import { auditEvent, auditReading } from './audit.js';
 import { event, rpc } from './kit/contract.js';
 import { AgentId, Hex64, Instant, JsonObject, Owner, page, PageInput, ProjectId, SetName, Slug, Version } from './nouns.js';
 
@@ -68,5 +68,6 @@ export const skillStore = {
   revokeOwner: rpc('ambit.rpc.skill-store.v1.owner.revoke', { summary: 'Withdraw every contribution of an owner, then answer', input: z.object({ owner: Owner, fence: z.int().min(1) }), output: z.object({ withdrawn: z.int().min(0) }), idempotent: true }),
 
   skillChanged: event('ambit.evt.skill-store.v1.skill.changed.{agentId}', { summary: 'An agent’s catalogue moved, once a mutation', payload: z.object({ agentId: AgentId, epoch: z.int(), reason: z.enum(['installed', 'updated', 'removed', 'enabled', 'disabled', 'discovered', 'contributed', 'withdrawn']), names: z.array(z.string()).max(1_000), at: Instant }) }),
+  listAudit: auditReading('skill-store'),
   auditAppended: auditEvent('skill-store'),
 };

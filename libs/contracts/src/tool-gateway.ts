@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { auditEvent } from './audit.js';
+import { auditEvent, auditReading } from './audit.js';
 import { event, job, rpc, signal } from './kit/contract.js';
 import { OutcomeStatus } from './journal.js';
 import { AgentId, Exposure, FaultBodySchema, Hex64, Instant, JsonObject, page, PageInput, Principal, ProjectId, Target, ToolEffect, Uuid } from './nouns.js';
@@ -156,6 +156,7 @@ export const toolGateway = {
   callEnded: event('ambit.evt.tool-gateway.v1.call.ended.{runId}', { summary: 'A call ended, was refused, parked or waits', payload: z.object({ runId: Uuid, sessionId: Uuid, agentId: AgentId, operationId: Hex64, callId: z.string(), tool: z.string(), status: z.union([OutcomeStatus, z.enum(['refused', 'waiting'])]), fault: FaultBodySchema.nullable(), rule: z.string().nullable(), durationMs: z.number().nullable(), at: Instant }) }),
   callParked: event('ambit.evt.tool-gateway.v1.call.parked.{operationId}', { summary: 'A call’s end is unknown and a person has to look', payload: z.object({ operationId: Hex64, runId: Uuid, sessionId: Uuid, agentId: AgentId, tool: z.string(), at: Instant }) }),
   toolsChanged: event('ambit.evt.tool-gateway.v1.toolset.changed.{agentId}', { summary: 'A worker toolset of this agent came or went', payload: z.object({ agentId: AgentId, digest: Hex64, live: z.boolean(), at: Instant }) }),
+  listAudit: auditReading('tool-gateway'),
   auditAppended: auditEvent('tool-gateway'),
 
   stepStored: signal('ambit.ctl.tool-gateway.v1.step.stored.{runId}', { summary: 'A hint: the calls of a newly stored step, by digest', payload: z.object({ runId: Uuid, step: z.int().min(0), callsBefore: z.int().min(0), calls: z.array(z.object({ callId: z.string().max(200), digest: Hex64 })).max(128), cut: z.boolean().optional() }) }),

@@ -61,6 +61,24 @@ function nameless(principal: Principal | null): Principal | null {
   return principal === null ? null : { ...principal, display: '' };
 }
 
+/** Reads an owner's own chain, for whoever missed what was told of it. */
+export class AuditTrail {
+  constructor(
+    private readonly database: RawSql,
+    private readonly owner: string,
+  ) {}
+
+  /** The records behind a sequence, in order. */
+  async after(sequence: number, limit: number): Promise<AuditRecord[]> {
+    const rows = await this.database.$queryRawUnsafe<{ record: string; hash: string }[]>(
+      `SELECT "record", "hash" FROM "${schemaOf(this.owner)}"."audit" WHERE "sequence" > $1 ORDER BY "sequence" LIMIT $2`,
+      sequence,
+      limit,
+    );
+    return rows.map(({ record, hash }) => AuditRecord.parse({ ...JSON.parse(record), hash }));
+  }
+}
+
 /** What a walk along an owner's chain found. */
 export type AuditVerdict =
   { readonly isIntact: true; readonly records: number } | { readonly isIntact: false; readonly brokenAt: number; readonly problem: string };

@@ -1,4 +1,5 @@
 import { PrismaPg } from '@prisma/adapter-pg';
+import { AuditTrail } from './audit.js';
 import { Prisma, PrismaClient } from './generated/client.js';
 import { OutboxRelay, type OutboxRelayOptions, type RelayLog } from './outbox-relay.js';
 
@@ -23,7 +24,7 @@ export class Database {
   readonly client: PrismaClient;
   readonly outbox: OutboxRelay;
   readonly #log: RelayLog;
-  readonly providers: readonly { readonly provide: symbol | typeof OutboxRelay; readonly useValue: unknown }[];
+  readonly providers: readonly { readonly provide: symbol | typeof OutboxRelay | typeof AuditTrail; readonly useValue: unknown }[];
 
   constructor(options: DatabaseOptions) {
     this.client = new PrismaClient({
@@ -34,6 +35,7 @@ export class Database {
     this.providers = [
       { provide: DB, useValue: this.client },
       { provide: OutboxRelay, useValue: this.outbox },
+      { provide: AuditTrail, useValue: new AuditTrail(this.client, options.owner) },
     ];
   }
 

@@ -1,4 +1,4 @@
-export { appendAudit, appendAudits, verifyAudit, type AuditEntry, type AuditVerdict } from './audit.js';
+export { appendAudit, appendAudits, AuditTrail, verifyAudit, type AuditEntry, type AuditVerdict } from './audit.js';
 export { Database, DB, isDatabaseAway, openDatabase, type DatabaseOptions } from './database.js';
 export { Prisma, PrismaClient } from './generated/client.js';
 export { chainEnds, keepLostRecords, type ChainEnd } from './lost-records.js';

@@ -5,8 +5,8 @@ import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { TooLargeError } from './outcome.js';
 
-/** The most that one answer of a server, or one event of its streams, may weigh. */
-export const RESULT_LIMIT_BYTES = 32 * 1024 * 1024;
+/** The most that one answer of a server, or one event of its streams, may weigh: a result of 32 MiB with what JSON-RPC puts around it. */
+export const RESULT_LIMIT_BYTES = 32 * 1024 * 1024 + 64 * 1024;
 /** Shorter than the 5 s after which Node servers hang up on an idle connection: a call sent into a closing one has an unknown end. */
 const IDLE_SOCKET_MS = 4_000;
 const SOCKETS = 256;

@@ -25,7 +25,6 @@ export interface WorkOptions {
   readonly tools?: readonly WorkerTool[];
 }
 
-const RENEW_BEFORE_MS = 15 * 60_000;
 const CHECK_CREDENTIALS_MS = 60_000;
 const PULL_EXPIRES_MS = 30_000;
 const PULL_RETRY_MS = 1_000;
@@ -208,7 +207,7 @@ export class AmbitWorker {
     const { credentials } = this.options;
     if (credentials === undefined || this.credentialsTimer !== undefined) return;
     this.credentialsTimer = setInterval(() => {
-      if (credentials.remainingMs(Date.now()) > RENEW_BEFORE_MS) return;
+      if (!credentials.isDue({ nowMs: Date.now(), stopwatchMs: performance.now() })) return;
       credentials.renew(this.connection, agentId).catch(this.options.onError);
     }, CHECK_CREDENTIALS_MS);
     this.credentialsTimer.unref();

@@ -5,12 +5,16 @@ import { z } from 'zod';
 import { ask } from './caller.js';
 
 const Claims = z.looseObject({
+  iat: z.number().optional(),
   exp: z.number().optional(),
   nats: z.looseObject({ sub: z.looseObject({ allow: z.array(z.string()).optional() }).optional() }),
 });
 
 /** A worker's credentials file: its user JWT, renewed hourly, and the seed that never leaves this process. */
 export class Credentials {
+  /** By the stopwatch of this process. */
+  private gotAt: number | undefined;
+
   private constructor(
     private jwt: string,
     private readonly seed: Uint8Array,
@@ -35,10 +39,17 @@ export class Credentials {
     return inbox?.replace(/\.>$/, '') ?? '_INBOX';
   }
 
-  /** Milliseconds from `now` until the JWT expires; Infinity for one that does not. */
-  remainingMs(now: number): number {
-    const { exp } = this.claims();
-    return exp === undefined ? Number.POSITIVE_INFINITY : exp * 1_000 - now;
+  /**
+   * Whether half of the JWT's life is over. Of one that this process got, its own stopwatch says so; of one that it was started with, the clock
+   * does, as far as what it says can be: a clock that is far off makes a renewal more, never one too few.
+   */
+  isDue(clock: { readonly nowMs: number; readonly stopwatchMs: number }): boolean {
+    const { iat = 0, exp } = this.claims();
+    if (exp === undefined) return false;
+    const lifeMs = (exp - iat) * 1_000;
+    if (this.gotAt !== undefined) return clock.stopwatchMs - this.gotAt > lifeMs / 2;
+    const leftMs = exp * 1_000 - clock.nowMs;
+    return leftMs > lifeMs || leftMs < lifeMs / 2;
   }
 
   /** Gets a fresh JWT for this worker's own key. It is used from the next (re)connection on. */
@@ -50,6 +61,7 @@ export class Credentials {
     const keys: Keys<typeof adminApi.renewCredential.subject> = { agentId };
     const { jwt } = await ask(connection, adminApi.renewCredential, { input: { publicKey, proof, at }, keys });
     this.jwt = jwt;
+    this.gotAt = performance.now();
   }
 
   private claims(): z.output<typeof Claims> {

@@ -143,7 +143,11 @@ export interface Published {
 
 export function snapshotPublished({ agentId, fingerprint, tools, skills }: Published, now: Date): StoredMessage {
   const payload = { agentId, fingerprint, tools, skills, at: now.toISOString() };
-  return eventMessage(sessionService.snapshotPublished, payload, { keys: { agentId }, id: `${fingerprint}.published`, time: now });
+  return eventMessage(sessionService.snapshotPublished, payload, {
+    keys: { agentId },
+    id: `${fingerprint}.published.${now.getTime()}`,
+    time: now,
+  });
 }
 
 export function mappingPublished(
