@@ -43,7 +43,7 @@ export function processorMs({ services, servers }, others = {}) {
   return new Map(
     pids.flatMap(([name, pid]) => {
       const used = usedMs(pid);
-      return used === undefined ? [] : [[name, used]];
+      return used === undefined ? [] : [[name, used + (name === 'postgres' ? childrenMs(pid) : 0)]];
     }),
   );
 }
@@ -64,6 +64,16 @@ function usedMs(pid) {
     return threads.reduce((sum, thread) => sum + nanosecondsOf(`/proc/${pid}/task/${thread}/schedstat`), 0) / 1e6;
   } catch {
     return undefined;
+  }
+}
+
+/** PostgreSQL serves each connection with a process of its own. */
+function childrenMs(pid) {
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ');
+    return children.reduce((sum, child) => sum + (usedMs(child) ?? 0), 0);
+  } catch {
+    return 0;
   }
 }
 

@@ -1,5 +1,6 @@
 import { canonicalRecord, fingerprint, sha256Hex, type SnapshotRecord } from '@ambit/capability';
 import {
+  type AuditRecord,
   buckets,
   Fault,
   journalSubject,
@@ -111,8 +112,9 @@ export class GateWorld {
   /** Waits for the audit record of a refused call; answers with the gate that it names. */
   async gateOf(attempt: Attempt, step: number, call: IntendedCall): Promise<string | undefined> {
     const operationId = operationOf(attempt, step, call);
-    const { payload } = await this.audit.next((one) => one.payload.action === 'call.refused' && one.payload.target.includes(operationId));
-    return /at gate ([a-z-]+)/.exec(payload.reason ?? '')?.[1];
+    const isOfCall = ({ action, target }: AuditRecord): boolean => action === 'call.refused' && target.includes(operationId);
+    const { payload } = await this.audit.next((one) => one.payload.records.some(isOfCall));
+    return /at gate ([a-z-]+)/.exec(payload.records.find(isOfCall)?.reason ?? '')?.[1];
   }
 
   /** Holds a result against one refusal: its code, the gate in its audit record, and that nothing was claimed. */

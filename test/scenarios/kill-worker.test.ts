@@ -1,5 +1,5 @@
 import { sessionService, toolGateway, type TapeEntry } from '@ambit/contracts';
-import { collect } from '@ambit/testing';
+import { collect, collectEndedCalls } from '@ambit/testing';
 import { afterAll, beforeAll, expect, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { intend } from '../system/by-hand.js';
@@ -73,7 +73,7 @@ verifies('R-NATS-3#1', 'a worker killed in the middle of a call: the call ends i
   const { system, counting } = scene;
   const agent = await scene.agent();
   const worker = await scene.worker(agent);
-  const ended = await collect(system.connection, toolGateway.callEnded);
+  const ended = await collectEndedCalls(system.connection);
   await scene.send(agent);
   const { ref, job } = await worker.take();
   const lost = await worker.start(ref);

@@ -18,7 +18,7 @@ import {
   workerInboxPrefix,
   type ServiceUse,
 } from '@ambit/contracts';
-import { canary, canariesIn, collect } from '@ambit/testing';
+import { canariesIn, canary, collect, collectEndedCalls } from '@ambit/testing';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { headers, nkeys, type MsgHdrs } from '@nats-io/nats-core';
@@ -65,7 +65,7 @@ async function held(run: HandRun, tool = 'mcp__slow__hold') {
   return { name, answer, callId: stored.calls[0]?.callId ?? '', step: stored.step };
 }
 const ending = async (callId: string) => {
-  const ended = await collect(scene.system.connection, toolGateway.callEnded);
+  const ended = await collectEndedCalls(scene.system.connection);
   return {
     within: async (ms: number) => {
       const { payload } = await ended.next(({ payload: one }) => one.callId === callId, ms);

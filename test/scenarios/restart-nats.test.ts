@@ -1,5 +1,5 @@
 import { platformFaults, sessionService, toolGateway } from '@ambit/contracts';
-import { collect } from '@ambit/testing';
+import { collectEndedCalls } from '@ambit/testing';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { intend } from '../system/by-hand.js';
@@ -126,7 +126,7 @@ it('PostgreSQL away for a moment: writes are refused whole and in words, readine
   expect(sent[0]).toEqual(sent[1]);
   const next = await worker.begin();
   expect(next.ref.runId).toBe(sent[0].runId);
-  const ended = await collect(scene.system.connection, toolGateway.callEnded);
+  const ended = await collectEndedCalls(scene.system.connection);
   expect(await next.use(intend('mcp__one__count', { name }))).toMatchObject([{ status: 'completed' }]);
   await next.step([]);
   await next.finish('completed');

@@ -1,5 +1,5 @@
 import { pluginRegistry, sessionService, toolGateway } from '@ambit/contracts';
-import { collect } from '@ambit/testing';
+import { collect, collectEndedCalls } from '@ambit/testing';
 import { afterAll, beforeAll, expect, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { intend, type HandRun, type HandWorker } from '../system/by-hand.js';
@@ -106,7 +106,7 @@ verifies('R-PLUGIN-6#3', 'a plugin switched off in the middle of its call: the c
   const { run } = await begin();
   const name = randomUUID();
   const stored = await run.step([intend(`${TOOL}hold`, { name })]);
-  const ended = await collect(scene.system.connection, toolGateway.callEnded);
+  const ended = await collectEndedCalls(scene.system.connection);
   const answered = run.batch(stored);
   await scene.counting.held(name);
   await disable();

@@ -8,7 +8,7 @@ import {
   type Interaction,
 } from '@ambit/contracts';
 import { operationId } from '@ambit/capability';
-import { collect } from '@ambit/testing';
+import { collectEndedCalls } from '@ambit/testing';
 import type { WorkerTool } from '@ambit/worker';
 import { testRun } from '@ambit/worker/testing';
 import { workspace, type Volume, type WorkspaceOptions } from '@ambit/worker/workspace';
@@ -443,7 +443,7 @@ verifies(
     const { run } = await begin(at);
     expect(await run.use(intend('aborting'))).toMatchObject([{ status: 'failed', fault: { code: 'TOOL_FAILED' } }]);
 
-    const ended = await collect(scene.system.connection, toolGateway.callEnded);
+    const ended = await collectEndedCalls(scene.system.connection);
     const sleeps = `6${randomBytes(3).readUIntBE(0, 3)}`;
     const sleeping = exec(`sleep ${sleeps} & setsid sleep ${sleeps} & sleep ${sleeps}`);
     const stopped = run.use(sleeping);
@@ -478,7 +478,7 @@ verifies('R-NATS-3#3', 'a cancel that never arrives ends the call, and with the 
   const sleeps = `5${randomBytes(3).readUIntBE(0, 3)}`;
   wire.drop = /(?:MSG|HMSG) ambit\.ctl\.worker\.v1\.(?:call|run)\.cancel\S* \d+ (?:\d+ )?(\d+)\r\n/;
   const call = exec(`sleep ${sleeps}`);
-  const ended = await collect(scene.system.connection, toolGateway.callEnded);
+  const ended = await collectEndedCalls(scene.system.connection);
   void run.use(call).catch(() => undefined);
   await until(async () => (await running(`sleep ${sleeps}`)) === 1);
   await scene.bus.call(sessionService.cancelRun, { id: run.run.runId, reason: 'enough' });
@@ -499,7 +499,7 @@ verifies(
     const { run } = await begin(at);
     const sleeps = `4${randomBytes(3).readUIntBE(0, 3)}`;
     const call = exec(`sleep ${sleeps}`);
-    const ended = await collect(scene.system.connection, toolGateway.callEnded);
+    const ended = await collectEndedCalls(scene.system.connection);
     void run.use(call).catch(() => undefined);
     await until(async () => (await running(`sleep ${sleeps}`)) === 1);
     wire.cut();

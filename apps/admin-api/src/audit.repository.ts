@@ -2,57 +2,17 @@ import { AuditRecord } from '@ambit/contracts';
 import { DB, type AdminDb, type Prisma } from '@ambit/db';
 import { Inject, Injectable } from '@nestjs/common';
 
-const AT_ONCE = 200;
-
-interface Waiting {
-  readonly record: AuditRecord;
-  readonly resolve: () => void;
-  readonly reject: (reason: unknown) => void;
-}
-
 /** The audit view: every owner's records in one place, to be searched. */
 @Injectable()
 export class AuditRepository {
-  readonly #waiting: Waiting[] = [];
-  #isWriting = false;
-
   constructor(@Inject(DB) private readonly db: AdminDb) {}
 
-  /** The same record twice is one. Records that come while others are written are written together. */
-  add(record: AuditRecord): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ record, resolve, reject });
-      if (!this.#isWriting) void this.#writeAll();
-    });
-  }
-
-  async #writeAll(): Promise<void> {
-    this.#isWriting = true;
-    while (this.#waiting.length > 0) {
-      const together = this.#waiting.splice(0, AT_ONCE);
-      try {
-        await this.#write(together);
-        for (const { resolve } of together) resolve();
-      } catch {
-        // Which of them it was shows when each is written by itself.
-        for (const one of together) await this.#write([one]).then(one.resolve, one.reject);
-      }
-    }
-    this.#isWriting = false;
-  }
-
-  async #write(waiting: readonly Waiting[]): Promise<void> {
-    const data = waiting.map(({ record }) => ({
-      owner: record.owner,
-      sequence: BigInt(record.sequence),
-      at: new Date(record.at),
-      action: record.action,
-      target: record.target,
-      principal: record.principal?.id ?? null,
-      actor: record.actor?.id ?? null,
-      record,
-    }));
-    await this.db.adminAuditView.createMany({ data, skipDuplicates: true });
+  /** Records that came together are written together; the same record twice is one. */
+  async add(records: readonly AuditRecord[]): Promise<void> {
+    await this.db.$executeRaw`
+      INSERT INTO "admin_api"."audit_view" ("owner", "sequence", "at", "action", "target", "principal", "actor", "record")
+      SELECT r->>'owner', (r->>'sequence')::bigint, (r->>'at')::timestamptz, r->>'action', r->>'target', r->'principal'->>'id', r->'actor'->>'id', r
+      FROM jsonb_array_elements(${JSON.stringify(records)}::jsonb) AS r ON CONFLICT DO NOTHING`;
   }
 
   /** Up to where an owner's records are there without a gap, from a sequence on that was so before. */

@@ -74,8 +74,8 @@ export class AuditService implements OnApplicationBootstrap, OnModuleDestroy {
     clearInterval(this.#timer);
   }
 
-  add(record: AuditRecord): Promise<void> {
-    return this.audit.add(record);
+  add(records: readonly AuditRecord[]): Promise<void> {
+    return this.audit.add(records);
   }
 
   /** Reads from each owner what it told and nobody here heard: events are hints, its chain is the truth. */
@@ -90,7 +90,7 @@ export class AuditService implements OnApplicationBootstrap, OnModuleDestroy {
         let after = await this.audit.unbrokenTo(owner, this.#unbroken.get(owner) ?? 0);
         for (let pages = 0; pages < PAGES; pages++) {
           const items = await read(after);
-          await Promise.all(items.map((record) => this.audit.add(record)));
+          await this.audit.add(items);
           after = items.at(-1)?.sequence ?? after;
           if (items.length < PAGE) break;
         }

@@ -6,7 +6,7 @@ import {
   sessionService,
   skillStore,
   toolGateway,
-  type AuditRecord,
+  type AuditAppended,
   type Parsed,
 } from '@ambit/contracts';
 import { Controller } from '@nestjs/common';
@@ -14,7 +14,7 @@ import { AuditService } from './audit.service.js';
 import { RenewalService } from './renewal.service.js';
 
 /** Each call leaves a record; their order is in their numbers. */
-const MANY = { concurrency: 64 };
+const MANY = { concurrency: 8 };
 
 /** What this service answers and hears on the bus. */
 @Controller()
@@ -34,7 +34,7 @@ export class BusHandlers {
   @Hears(skillStore.auditAppended, MANY)
   @Hears(pluginRegistry.auditAppended, MANY)
   @Hears(adminApi.auditAppended, MANY)
-  audited(record: AuditRecord) {
-    return this.audit.add(record);
+  audited({ records }: AuditAppended) {
+    return this.audit.add(records);
   }
 }

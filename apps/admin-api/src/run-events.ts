@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { Bus } from '@ambit/bus';
 import { resumeRunId } from '@ambit/capability';
-import { eventsAbout, pattern, sessionService, streams, type Run } from '@ambit/contracts';
+import { eventsAbout, pattern, sessionService, streams, toolGateway, type Run } from '@ambit/contracts';
 import { DeliverPolicy, jetstream, type ConsumerMessages } from '@nats-io/jetstream';
 import { Injectable } from '@nestjs/common';
 import { z } from 'zod';
@@ -58,7 +58,9 @@ export class RunEvents {
     for await (const message of messages) {
       const [, , , , noun, verb] = message.subject.split('.');
       const text = message.string();
-      if (!response.write(frame(`${noun}.${verb}`, text, message.seq)))
+      if (
+        !response.write(`${noun}.${verb}` === 'call.ended' ? endedFrames(text, message.seq) : frame(`${noun}.${verb}`, text, message.seq))
+      )
         await new Promise((resolve) => response.once('drain', resolve).once('close', resolve));
       if (`${noun}.${verb}` !== 'run.changed') continue;
       const changed = Changed.safeParse(JSON.parse(text));
@@ -69,6 +71,14 @@ export class RunEvents {
 
 function frame(type: string, data: string, id?: number): string {
   return `${id === undefined ? '' : `id: ${id}\n`}event: ${type}\ndata: ${data.replaceAll('\n', ' ')}\n\n`;
+}
+
+/** A frame for each call. Only the last has the id: whoever comes back after it missed none. */
+function endedFrames(text: string, id: number): string {
+  const { calls, ...names } = toolGateway.callEnded.payload.parse(JSON.parse(text));
+  return calls
+    .map((call, index) => frame('call.ended', JSON.stringify({ ...names, ...call }), index === calls.length - 1 ? id : undefined))
+    .join('');
 }
 
 function chainOf(runId: string): string[] {

@@ -4,7 +4,7 @@ import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { ArgumentsPolicy } from './arguments.policy.js';
 const WRITE_EVERY_MS = 250;
-const WRITE_AT = 200;
+const WRITE_AT = 1_000;
 const MAX_WAITING = 5_000;
 
 /** Keeps the arguments of calls for people, as far as their servers let it, written in bunches beside the call's path. The tape has the arguments themselves. */
@@ -32,6 +32,14 @@ export class CallArguments implements OnApplicationShutdown {
     await this.#writing;
   }
 
+  /** One statement, however many rows. */
+  async #insert(rows: readonly { readonly operationId: string; readonly preview: string }[]): Promise<void> {
+    if (rows.length === 0) return;
+    await this.db.$executeRaw`
+      INSERT INTO "tool_gateway"."call_arguments" ("operation_id", "preview")
+      SELECT * FROM json_to_recordset(${JSON.stringify(rows)}::json) AS a("operationId" text, "preview" text) ON CONFLICT DO NOTHING`;
+  }
+
   #write(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -44,7 +52,7 @@ export class CallArguments implements OnApplicationShutdown {
         ),
       )
       .then((rows) => rows.flatMap(({ operationId, preview }) => (preview === undefined ? [] : [{ operationId, preview }])))
-      .then((rows) => this.db.gatewayArguments.createMany({ data: rows, skipDuplicates: true }))
+      .then((rows) => this.#insert(rows))
       .then(
         () => undefined,
         (error: unknown) => this.log.warn({ error, calls: waiting.length }, 'arguments of calls could not be kept for people'),

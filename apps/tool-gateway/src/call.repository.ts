@@ -16,6 +16,8 @@ import { endedEntry, principalOf, refusedEntry } from './domain/audit-entries.js
 import { recordOf, type CallRow } from './domain/call-record.js';
 
 const OWNER = 'tool-gateway';
+/** A bunch of facts is large, and a busy Postgres slow. */
+const TRANSACTION = { maxWait: 10_000, timeout: 30_000 };
 
 export interface RefusedCall {
   readonly operationId: string;
@@ -40,6 +42,19 @@ export interface RefusedCall {
   readonly detail: string | null;
   readonly traceparent: string;
   readonly at: Date;
+}
+
+/** A call that was claimed and has its outcome. */
+export interface EndedCall {
+  readonly claim: Claim;
+  readonly outcome: Outcome;
+}
+
+export interface ProjectedCalls {
+  readonly open: readonly Claim[];
+  readonly ended: readonly EndedCall[];
+  /** Operations that were told to stop. */
+  readonly aborted: readonly string[];
 }
 
 export interface CallFilter {
@@ -88,37 +103,45 @@ export class CallRepository {
     });
   }
 
-  /** Writes claims and outcomes as they stand in the journal, with an audit record for each call that ended. Repeating it changes nothing. */
-  async project(claims: readonly Claim[], ends: readonly { readonly claim: Claim; readonly outcome: Outcome }[]): Promise<void> {
-    if (claims.length + ends.length === 0) return;
-    await this.db.$transaction(async (transaction) => {
-      const known = [...new Map([...claims, ...ends.map(({ claim }) => claim)].map((claim) => [claim.operationId, claim])).values()];
-      await transaction.$executeRaw`
-        INSERT INTO "tool_gateway"."call" ("operation_id", "origin_run_id", "run_id", "session_id", "agent_id", "project_id", "step", "call_id", "tool", "target", "arguments_hash", "fingerprint", "principal", "rule", "interaction_id", "gateway_id", "status", "claimed_at")
-        SELECT c."operationId", c."originRunId", c."runId", c."sessionId", c."agentId", c."projectId", c."step", c."callId", c."tool", c."target", c."argumentsHash", c."fingerprint", c."principal", c."rule", c."interactionId", c."gatewayId", 'running', c."at"
-        FROM jsonb_to_recordset(${JSON.stringify(known)}::jsonb) AS c("operationId" text, "originRunId" uuid, "runId" uuid, "sessionId" uuid, "agentId" text, "projectId" text, "step" int, "callId" text, "tool" text, "target" jsonb, "argumentsHash" text, "fingerprint" text, "principal" text, "rule" text, "interactionId" uuid, "gatewayId" uuid, "at" timestamptz)
-        ON CONFLICT ("operation_id") DO UPDATE SET "status" = 'running', "fault" = NULL, "ended_at" = NULL, "rule" = EXCLUDED."rule", "interaction_id" = EXCLUDED."interaction_id", "gateway_id" = EXCLUDED."gateway_id", "claimed_at" = EXCLUDED."claimed_at"
-        WHERE "call"."status" = 'refused'`;
-      const outcomes = ends.map(({ outcome }) => ({ ...outcome, digest: outcome.artifact?.digest, bytes: outcome.artifact?.bytes }));
-      const ended = await transaction.$queryRaw<{ operation_id: string }[]>`
-        UPDATE "tool_gateway"."call" SET "status" = o."status", "is_parked" = (o."status" = 'indeterminate'), "fault" = o."fault", "result_digest" = o."digest", "result_bytes" = o."bytes", "ended_at" = o."at", "duration_ms" = o."durationMs"
-        FROM jsonb_to_recordset(${JSON.stringify(outcomes)}::jsonb) AS o("operationId" text, "status" text, "fault" jsonb, "digest" text, "bytes" int, "at" timestamptz, "durationMs" float8)
-        WHERE "call"."operation_id" = o."operationId" AND "call"."status" IN ('running', 'aborting') RETURNING "call"."operation_id"`;
-      const fresh = new Set(ended.map((row) => row.operation_id));
+  /**
+   * Writes claims, outcomes and aborts as they stand in the journal, with an audit record for each call that ended; gives those that had not
+   * ended here before. Repeating it changes nothing.
+   */
+  project({ open, ended, aborted }: ProjectedCalls): Promise<EndedCall[]> {
+    const rows = [...open.map((claim) => claimedRow(claim)), ...ended.map(({ claim, outcome }) => endedRow(claim, outcome))];
+    return this.db.$transaction(async (transaction) => {
+      const fresh = new Set<string>();
+      if (rows.length > 0) {
+        const written = await transaction.$queryRaw<{ operation_id: string }[]>`
+          INSERT INTO "tool_gateway"."call" ("operation_id", "origin_run_id", "run_id", "session_id", "agent_id", "project_id", "step", "call_id", "tool", "target", "arguments_hash", "fingerprint", "principal", "rule", "interaction_id", "gateway_id", "claimed_at", "status", "is_parked", "fault", "result_digest", "result_bytes", "ended_at", "duration_ms")
+          SELECT * FROM json_to_recordset(${jsonOf(rows)}::json) AS c("operationId" text, "originRunId" uuid, "runId" uuid, "sessionId" uuid, "agentId" text, "projectId" text, "step" int, "callId" text, "tool" text, "target" jsonb, "argumentsHash" text, "fingerprint" text, "principal" text, "rule" text, "interactionId" uuid, "gatewayId" uuid, "claimedAt" timestamptz, "status" text, "isParked" bool, "fault" jsonb, "resultDigest" text, "resultBytes" int, "endedAt" timestamptz, "durationMs" float8)
+          ON CONFLICT ("operation_id") DO UPDATE SET "rule" = EXCLUDED."rule", "interaction_id" = EXCLUDED."interaction_id", "gateway_id" = EXCLUDED."gateway_id", "claimed_at" = EXCLUDED."claimed_at", "status" = EXCLUDED."status", "is_parked" = EXCLUDED."is_parked", "fault" = EXCLUDED."fault", "result_digest" = EXCLUDED."result_digest", "result_bytes" = EXCLUDED."result_bytes", "ended_at" = EXCLUDED."ended_at", "duration_ms" = EXCLUDED."duration_ms"
+          WHERE "call"."status" = 'refused' OR ("call"."status" IN ('running', 'aborting') AND EXCLUDED."status" <> 'running') RETURNING "operation_id"`;
+        for (const row of written) fresh.add(row.operation_id);
+      }
+      if (aborted.length > 0)
+        await transaction.gatewayCall.updateMany({
+          where: { operationId: { in: [...aborted] }, status: 'running' },
+          data: { status: 'aborting' },
+        });
+      const freshlyEnded = ended.filter(({ claim }) => fresh.has(claim.operationId));
+      await addToOutbox(transaction, OWNER, freshlyEnded.flatMap(parkedEvent));
       await appendAudits(
         transaction,
         OWNER,
-        ends.filter(({ claim }) => fresh.has(claim.operationId)).map(({ claim, outcome }) => endedEntry(claim, outcome)),
+        freshlyEnded.map(({ claim, outcome }) => endedEntry(claim, outcome)),
       );
-    });
+      return freshlyEnded;
+    }, TRANSACTION);
   }
 
-  async aborting(operationIds: readonly string[]): Promise<void> {
-    if (operationIds.length > 0)
-      await this.db.gatewayCall.updateMany({
-        where: { operationId: { in: [...operationIds] }, status: 'running' },
-        data: { status: 'aborting' },
-      });
+  /** How calls stand here, by operation id; one that is not here has no entry. */
+  async standing(operationIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const rows = await this.db.gatewayCall.findMany({
+      where: { operationId: { in: [...operationIds] } },
+      select: { operationId: true, status: true },
+    });
+    return new Map(rows.map(({ operationId, status }) => [operationId, status]));
   }
 
   async find(operationId: string): Promise<CallRecord | undefined> {
@@ -208,6 +231,11 @@ export class CallRepository {
     return rows.map((row) => row.origin_run_id);
   }
 
+  /** Whether every claimed call of an origin run that is known here has ended. */
+  async isSettled(originRunId: string): Promise<boolean> {
+    return (await this.db.gatewayCall.count({ where: { originRunId, status: { in: ['running', 'aborting'] } } })) === 0;
+  }
+
   async purged(originRunId: string, at: Date): Promise<void> {
     await this.db.gatewayEndedRun.update({ where: { originRunId }, data: { purgedAt: at } });
   }
@@ -227,6 +255,43 @@ export class CallRepository {
 /** The attempt is not kept in the row: nothing that is told of an end names it. */
 function claimOf({ claimedAt, target, ...row }: CallRow): Claim {
   return Claim.parse({ ...row, schemaVersion: 1, attempt: 0, target, at: claimedAt.toISOString() });
+}
+
+/** JSON that PostgreSQL takes: a NUL is written as the sign for what cannot be shown. */
+function jsonOf(value: unknown): string {
+  const text = JSON.stringify(value);
+  return text.includes('\\u0000') ? text.replaceAll('\\u0000', '\\ufffd') : text;
+}
+
+function claimedRow({ at, schemaVersion: _version, attempt: _attempt, ...claim }: Claim) {
+  return { ...claim, claimedAt: at, status: 'running', isParked: false };
+}
+
+function endedRow(claim: Claim, { status, fault, artifact, at, durationMs }: Outcome) {
+  const isParked = status === 'indeterminate';
+  return {
+    ...claimedRow(claim),
+    status,
+    isParked,
+    fault,
+    resultDigest: artifact?.digest,
+    resultBytes: artifact?.bytes,
+    endedAt: at,
+    durationMs,
+  };
+}
+
+function parkedEvent({ claim, outcome }: EndedCall): StoredMessage[] {
+  if (outcome.status !== 'indeterminate') return [];
+  const { operationId, runId, sessionId, agentId, tool } = claim;
+  const { at } = outcome;
+  return [
+    eventMessage(
+      toolGateway.callParked,
+      { operationId, runId, sessionId, agentId, tool, at },
+      { keys: { operationId }, id: `${operationId}.parked`, time: new Date(at) },
+    ),
+  ];
 }
 
 function refusedRow(call: RefusedCall): Prisma.GatewayCallCreateManyInput {
@@ -274,7 +339,12 @@ function refusedEvent(call: RefusedCall): StoredMessage {
   const { runId, sessionId, agentId, operationId, callId, tool, fault, rule, at } = call;
   return eventMessage(
     toolGateway.callEnded,
-    { runId, sessionId, agentId, operationId, callId, tool, status: 'refused', fault, rule, durationMs: null, at: at.toISOString() },
+    {
+      runId,
+      sessionId,
+      agentId,
+      calls: [{ operationId, callId, tool, status: 'refused', fault, rule, durationMs: null, at: at.toISOString() }],
+    },
     { keys: { runId }, id: `${operationId}.refused`, time: at, traceparent: call.traceparent },
   );
 }

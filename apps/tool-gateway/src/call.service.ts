@@ -3,15 +3,20 @@ import { fault, toolGateway, type CallRecord, type Output, type Parsed } from '@
 import { Inject, Injectable } from '@nestjs/common';
 import { z } from 'zod';
 import { CallRepository } from './call.repository.js';
+import { Projection } from './projection.js';
 
 const Cursor = z.tuple([z.iso.datetime(), z.string().max(64)]);
 
-/** What is known of calls, and a person's word on those whose end is not. */
+/** What is known of calls, also of those that ended a moment ago here, and a person's word on those whose end is not. */
 @Injectable()
 export class CallService {
-  constructor(@Inject(CallRepository) private readonly repository: CallRepository) {}
+  constructor(
+    @Inject(CallRepository) private readonly repository: CallRepository,
+    @Inject(Projection) private readonly projection: Projection,
+  ) {}
 
   async list({ cursor, limit, ...filter }: Parsed<typeof toolGateway.listCalls>): Promise<Output<typeof toolGateway.listCalls>> {
+    await this.projection.flush();
     const calls = await this.repository.list(filter, readCursor(cursor), limit + 1);
     const items = calls.slice(0, limit);
     const last = items.at(-1);
@@ -21,6 +26,7 @@ export class CallService {
   }
 
   async get(operationId: string): Promise<CallRecord> {
+    await this.projection.flush();
     const call = await this.repository.find(operationId);
     if (call === undefined) throw fault(toolGateway.getCall, 'CALL_UNKNOWN');
     return call;

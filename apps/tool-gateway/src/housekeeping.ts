@@ -7,7 +7,7 @@ import { CallRepository } from './call.repository.js';
 import { ForeignClaims } from './foreign.claims.js';
 import { GatewayLease } from './gateway.lease.js';
 import { OpenCalls } from './open-calls.js';
-import { PROJECTION_DURABLE } from './projection.js';
+import { Reconciliation } from './reconciliation.js';
 
 const PARK_MS = 2_000;
 const PURGE_MS = 30_000;
@@ -28,6 +28,7 @@ export class Housekeeping implements OnApplicationBootstrap, OnApplicationShutdo
     @Inject(ForeignClaims) private readonly foreign: ForeignClaims,
     @Inject(GatewayLease) private readonly lease: GatewayLease,
     @Inject(OpenCalls) private readonly calls: OpenCalls,
+    @Inject(Reconciliation) private readonly reconciliation: Reconciliation,
     @Inject(Metrics) metrics: Metrics,
     @Inject(LOG) private readonly log: Logger,
   ) {
@@ -73,18 +74,23 @@ export class Housekeeping implements OnApplicationBootstrap, OnApplicationShutdo
     return parked;
   }
 
-  /** Purges the facts of runs that ended before a moment, up to where the journal stands in Postgres. */
+  /** Purges the facts of runs that ended before a moment and stand in Postgres whole. */
   async purge(endedBefore: Date): Promise<number> {
     const runs = await this.repository.purgeable(endedBefore, AT_ONCE);
     if (runs.length === 0) return 0;
     const manager = await jetstreamManager(this.bus.connection, { checkAPI: false });
-    // Read before the purge: whatever is acknowledged up to here is in Postgres.
-    const projected = (await manager.consumers.info(streams.journal.name, PROJECTION_DURABLE)).ack_floor.stream_seq;
+    let purged = 0;
     for (const originRunId of runs) {
-      await manager.streams.purge(streams.journal.name, { filter: journalSubject.operationsOf(originRunId), seq: projected + 1 });
+      const filter = journalSubject.operationsOf(originRunId);
+      // Read before what is compared: nothing that came later is purged.
+      const { last_seq: last } = (await manager.streams.info(streams.journal.name)).state;
+      const leftToOthers = await this.reconciliation.bring(filter);
+      if (leftToOthers > 0 || !(await this.repository.isSettled(originRunId))) continue;
+      await manager.streams.purge(streams.journal.name, { filter, seq: last + 1 });
       await this.repository.purged(originRunId, new Date());
+      purged++;
     }
-    return runs.length;
+    return purged;
   }
 
   #park(): void {

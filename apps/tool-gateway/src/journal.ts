@@ -4,6 +4,7 @@ import { Bus } from '@ambit/bus';
 import { isObject } from '@ambit/capability';
 import { headers, type Msg, type MsgHdrs } from '@nats-io/nats-core';
 import type { z } from 'zod';
+import { StoredFacts } from './stored-facts.js';
 
 /** What became of a claim: ours, the run's authority moved, or the operation was claimed before (perhaps by an attempt of ours that timed out). */
 export type ClaimAnswer = { readonly kind: 'claimed' } | { readonly kind: 'moved' } | { readonly kind: 'exists' };
@@ -23,7 +24,10 @@ const decoder = new TextDecoder();
 /** The facts of operations in AMBIT_JOURNAL: one message a subject, so the first of two writers wins and the other learns it. */
 @Injectable()
 export class Journal {
-  constructor(@Inject(Bus) private readonly bus: Bus) {}
+  constructor(
+    @Inject(Bus) private readonly bus: Bus,
+    @Inject(StoredFacts) private readonly stored: StoredFacts,
+  ) {}
 
   /** Publishes a claim fenced on the state of the run that asked. Throws UNAVAILABLE when nothing can have been stored and nobody answers. */
   async claim(claim: Claim, stateSequence: number): Promise<ClaimAnswer> {
@@ -35,11 +39,11 @@ export class Journal {
     let isUncertain = false;
     for (let tries = 0; ; tries++) {
       const code = await this.#publish(subject, body, fence);
-      if (code === 'stored') return { kind: 'claimed' };
+      if (code === 'stored') return this.#claimed(claim);
       if (code === CONTENTION && tries < CONTENTION_TRIES) continue;
       // A publication of ours whose acknowledgement was lost may be what took the subject, or the state may have moved after it.
       if (isUncertain && (code === SUBJECT_IS_TAKEN || code === WRONG_LAST_SEQUENCE) && (await this.#text(subject)) === body)
-        return { kind: 'claimed' };
+        return this.#claimed(claim);
       if (code === SUBJECT_IS_TAKEN) return { kind: 'exists' };
       if (code === WRONG_LAST_SEQUENCE) return { kind: 'moved' };
       if (code === 'lost') isUncertain = true;
@@ -55,10 +59,11 @@ export class Journal {
     const body = JSON.stringify(outcome);
     for (let tries = 0; ; tries++) {
       const code = await this.#publish(subject, body);
-      if (code === 'stored') return outcome;
+      if (code === 'stored') return this.#ended(outcome);
       if (code === SUBJECT_IS_TAKEN) {
         const standing = await this.readOutcome(outcome.originRunId, outcome.operationId).catch(() => undefined);
-        if (standing !== undefined) return standing;
+        // It may be ours, from a publication whose acknowledgement was lost.
+        if (standing !== undefined) return this.#ended(standing);
       }
       if (signal?.aborted === true) throw platformFault('UNAVAILABLE', undefined, 'The journal does not answer; the outcome is not stored');
       if (code !== CONTENTION) await pause(Math.min(LONGEST_PAUSE_MS, 50 * 2 ** tries));
@@ -68,9 +73,21 @@ export class Journal {
   /** Publishes that an operation is to stop; false where that was said before. */
   async abort(abort: Abort): Promise<boolean> {
     const code = await this.#publish(journalSubject.abort(abort.originRunId, abort.operationId), JSON.stringify(abort));
-    if (code === 'stored') return true;
+    if (code === 'stored') {
+      this.stored.add({ kind: 'abort', operationId: abort.operationId });
+      return true;
+    }
     if (code === SUBJECT_IS_TAKEN) return false;
     throw platformFault('UNAVAILABLE', undefined, 'The journal does not answer');
+  }
+
+  #claimed(claim: Claim): ClaimAnswer {
+    this.stored.add({ kind: 'claim', claim });
+    return { kind: 'claimed' };
+  }
+  #ended(outcome: Outcome): Outcome {
+    this.stored.add({ kind: 'outcome', outcome });
+    return outcome;
   }
 
   readClaim(originRunId: string, operationId: string): Promise<Claim | undefined> {

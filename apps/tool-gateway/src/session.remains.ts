@@ -6,7 +6,7 @@ import { ArtifactStore } from './artifact.store.js';
 import { AuthorityCache } from './authority.cache.js';
 import { OpenCalls } from './open-calls.js';
 import { PlanRepository } from './plan.repository.js';
-import { PROJECTION_DURABLE } from './projection.js';
+import { Reconciliation } from './reconciliation.js';
 import { SessionRepository } from './session.repository.js';
 
 type Clear = Parsed<typeof toolGateway.clearSession>;
@@ -22,6 +22,7 @@ export class SessionRemains {
     @Inject(AuthorityCache) private readonly authorities: AuthorityCache,
     @Inject(PlanRepository) private readonly plans: PlanRepository,
     @Inject(ArtifactStore) private readonly artifacts: ArtifactStore,
+    @Inject(Reconciliation) private readonly reconciliation: Reconciliation,
     @Inject(SessionRepository) private readonly repository: SessionRepository,
   ) {}
 
@@ -59,9 +60,7 @@ export class SessionRemains {
       (subject) => subject.endsWith('.claim') && !subjects.has(subject.replace(/claim$/, 'outcome')),
     ).length;
     if (open > 0) return open;
-    const last = await manager.streams.getMessage(streams.journal.name, { last_by_subj: filter });
-    const projected = (await manager.consumers.info(streams.journal.name, PROJECTION_DURABLE)).ack_floor.stream_seq;
-    return last !== null && last.seq > projected ? 1 : 0;
+    return this.reconciliation.bring(filter);
   }
 
   /** Approved calls that no gateway has taken yet. */

@@ -42,6 +42,7 @@ import { PlanRepository } from './plan.repository.js';
 import { Preparation } from './preparation.js';
 import { PrincipalService } from './principal.service.js';
 import { Projection } from './projection.js';
+import { Reconciliation } from './reconciliation.js';
 import { Refusals } from './refusals.js';
 import { Reviews } from './reviews.js';
 import { RunAdmission } from './run.admission.js';
@@ -50,6 +51,7 @@ import { SessionHandlers } from './session.handlers.js';
 import { SessionRemains } from './session.remains.js';
 import { SessionRepository } from './session.repository.js';
 import { SnapshotCache } from './snapshot.cache.js';
+import { StoredFacts } from './stored-facts.js';
 import { TargetFactsSource } from './target.facts.js';
 import { ToolHandlers } from './tool.handlers.js';
 import { ToolService } from './tool.service.js';
@@ -111,6 +113,7 @@ const builtins = {
     Preparation,
     PrincipalService,
     Projection,
+    Reconciliation,
     Refusals,
     Reviews,
     RunAdmission,
@@ -118,6 +121,7 @@ const builtins = {
     SessionRemains,
     SessionRepository,
     SnapshotCache,
+    StoredFacts,
     TargetFactsSource,
     ToolService,
     ToolsetRepository,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { argumentsHash } from '@ambit/capability';
 import { Policy, toolGateway, type DeferredCall, type IntendedCall } from '@ambit/contracts';
-import { collect } from '@ambit/testing';
+import { collect, collectEndedCalls } from '@ambit/testing';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { builtinTool, intend, mcpTool, World, type RunOptions, type TestRun } from './world.js';
 import { verifies } from '../../../test/verifies.js';
@@ -54,7 +54,7 @@ async function approve(approved: DeferredCall, id: string = randomUUID()): Promi
 verifies(['R-PERM-6#4', 'R-EXEC-21#1'], 'executes an approved call once, however often its job is delivered, and settles it', async () => {
   const [started, ended] = await Promise.all([
     collect(world.nats.connection, toolGateway.callStarted),
-    collect(world.nats.connection, toolGateway.callEnded),
+    collectEndedCalls(world.nats.connection),
   ]);
   const { run, call } = await waiting();
   const approved = job(run, call);

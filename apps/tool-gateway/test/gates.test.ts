@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { sha256Hex } from '@ambit/capability';
 import { Fault, Policy, toolGateway } from '@ambit/contracts';
-import { collect } from '@ambit/testing';
+import { collectEndedCalls } from '@ambit/testing';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { builtinTool, intend, mcpTool, World } from './world.js';
 import { verifies } from '../../../test/verifies.js';
@@ -78,7 +78,7 @@ it('tells an older attempt and an ended run apart, to who once held the token', 
 });
 
 it('refuses each call for itself, records it on the tape and for people, and runs the others', async () => {
-  const ended = await collect(world.nats.connection, toolGateway.callEnded);
+  const ended = await collectEndedCalls(world.nats.connection);
   const run = await world.run(
     [
       mcpTool('say'),

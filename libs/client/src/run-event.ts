@@ -1,4 +1,4 @@
-import { sessionService, toolGateway } from '@ambit/contracts';
+import { EndedCall, sessionService } from '@ambit/contracts';
 import { z } from 'zod';
 import type { StreamEvent } from './event-stream.js';
 
@@ -9,7 +9,8 @@ const RunEventFrame = z.discriminatedUnion('type', [
   z.object({ type: z.literal('tape.appended'), id: Id, data: sessionService.tapeAppended.payload }),
   z.object({ type: z.literal('interaction.requested'), id: Id, data: sessionService.interactionRequested.payload }),
   z.object({ type: z.literal('interaction.settled'), id: Id, data: sessionService.interactionSettled.payload }),
-  z.object({ type: z.literal('call.ended'), id: Id, data: toolGateway.callEnded.payload }),
+  // Calls that were told together share a place in the stream, which the last of them names.
+  z.object({ type: z.literal('call.ended'), id: Id.optional(), data: EndedCall }),
   // Never stored, so it has no place in the stream to resume from.
   z.object({ type: z.literal('run.output'), id: Id.optional(), data: sessionService.runOutput.payload }),
 ]);

@@ -27,9 +27,15 @@ export const AuditRecord = z
   .meta({ id: 'AuditRecord' });
 export type AuditRecord = z.output<typeof AuditRecord>;
 
+/** Records of one event at most: what is written together is told together, within the size of a message. */
+export const AUDIT_TOGETHER = 100;
+/** Records that joined an owner's chain together, in their order. */
+export const AuditAppended = z.object({ schemaVersion: z.literal(1), records: z.array(AuditRecord).min(1).max(AUDIT_TOGETHER) });
+export type AuditAppended = z.output<typeof AuditAppended>;
+
 /** Every owner tells its audit records in the same shape. */
-export const auditEvent = <const O extends string>(owner: O): EventContract<`ambit.evt.${O}.v1.audit.appended`, typeof AuditRecord> =>
-  event(`ambit.evt.${owner}.v1.audit.appended`, { summary: 'A record joined this owner’s audit chain', payload: AuditRecord });
+export const auditEvent = <const O extends string>(owner: O): EventContract<`ambit.evt.${O}.v1.audit.appended`, typeof AuditAppended> =>
+  event(`ambit.evt.${owner}.v1.audit.appended`, { summary: 'Records joined this owner’s audit chain', payload: AuditAppended });
 
 const AuditPage = { input: z.object({ after: z.int().min(0), limit: z.int().min(1).max(100).default(100) }), output: z.object({ items: z.array(AuditRecord) }) };
 

@@ -12,7 +12,7 @@ export { buckets, MAX_PAYLOAD_BYTES, MINIMUM_NATS_SERVER, objectStores, streams,
 export {
   Abort, Claim, epochKey, INLINE_RESULT_BYTES, journalSubject, leaseKey, Mapping, mappingKey, Outcome, OutcomeStatus, RunState, RunStatus, SnapshotHead, snapshotKey,
 } from './journal.js';
-export { auditEvent, AuditRecord } from './audit.js';
+export { AUDIT_TOGETHER, AuditAppended, auditEvent, AuditRecord } from './audit.js';
 export {
   AgentId, Condition, Exposure, FaultBodySchema, Hex64, Instant, JsonObject, Limits, MatchRule, NameList, Owner, page, PageInput, PermissionMode, Policy, Principal, ProjectId,
   RetentionClass, Rule, SetName, Slug, SubagentSlot, Target, ToolDefinition, ToolEffect, Uuid, Version, Via,
@@ -28,7 +28,7 @@ export {
 } from './session-service.js';
 export { DELEGATION, DelegatedTask, Delegation, DelegationMode, DelegationStatus, DelegationTask, TaskStatus } from './delegation.js';
 export { EffectiveSkill, FileEntry, Skill, SkillFacts, SkillName, skillStore } from './skill-store.js';
-export { CallRecord, DeferredCall, toolGateway, ToolAccess, CallBounds, PreparedTarget, ToolRegistration, Toolset, worker } from './tool-gateway.js';
+export { CallRecord, CALLS_ENDED_TOGETHER, DeferredCall, EndedCall, toolGateway, ToolAccess, CallBounds, PreparedTarget, ToolRegistration, Toolset, worker } from './tool-gateway.js';
 export { services, type ServiceName, type ServiceUse } from './services.js';
 export { runConsumer, serviceInboxPrefix, WORKER_SERVICES, WORKER_SIGNALS, workerInboxPrefix, workerSubjectsOf } from './wall.js';
 export { AgentDocument, DesiredState, httpApi, Plan, PlannedChange, RunEvent, WrittenAgent } from './http-api.js';

@@ -94,6 +94,14 @@ export const DeferredCall = z
   .meta({ id: 'DeferredCall' });
 export type DeferredCall = z.output<typeof DeferredCall>;
 
+const RunNames = z.object({ runId: Uuid, sessionId: Uuid, agentId: AgentId });
+/** Calls of one event at most: those of a run that ended within a moment are told together. */
+export const CALLS_ENDED_TOGETHER = 50;
+const CallEnd = z.object({ operationId: Hex64, callId: z.string(), tool: z.string(), status: z.union([OutcomeStatus, z.enum(['refused', 'waiting'])]), fault: FaultBodySchema.nullable(), rule: z.string().nullable(), durationMs: z.number().nullable(), at: Instant });
+/** One call of such an event, as whoever follows the run over HTTP is told of it. */
+export const EndedCall = RunNames.extend(CallEnd.shape);
+export type EndedCall = z.output<typeof EndedCall>;
+
 const callUnknown = { status: 404, retry: 'never', message: 'There is no such call' } as const;
 const artifactUnknown = { status: 404, retry: 'never', message: 'There is no such artifact in this session' } as const;
 const RunToken = RunRef.extend({ token: z.string().min(20).max(200) });
@@ -153,7 +161,7 @@ export const toolGateway = {
   executeDeferred: job('ambit.job.tool-gateway.v1.call.execute-deferred.{sessionId}', { summary: 'An approved call to execute, under the asking call’s operation id', payload: DeferredCall, stream: streams.deferred.name }),
 
   callStarted: event('ambit.evt.tool-gateway.v1.call.started.{runId}', { summary: 'A call was claimed and is about to be dispatched; told only where hooks are switched on', payload: z.object({ runId: Uuid, sessionId: Uuid, agentId: AgentId, operationId: Hex64, callId: z.string(), tool: z.string(), rule: z.string().nullable(), at: Instant }) }),
-  callEnded: event('ambit.evt.tool-gateway.v1.call.ended.{runId}', { summary: 'A call ended, was refused, parked or waits', payload: z.object({ runId: Uuid, sessionId: Uuid, agentId: AgentId, operationId: Hex64, callId: z.string(), tool: z.string(), status: z.union([OutcomeStatus, z.enum(['refused', 'waiting'])]), fault: FaultBodySchema.nullable(), rule: z.string().nullable(), durationMs: z.number().nullable(), at: Instant }) }),
+  callEnded: event('ambit.evt.tool-gateway.v1.call.ended.{runId}', { summary: 'Calls of a run ended, were refused, parked or wait', payload: RunNames.extend({ calls: z.array(CallEnd).min(1).max(CALLS_ENDED_TOGETHER) }) }),
   callParked: event('ambit.evt.tool-gateway.v1.call.parked.{operationId}', { summary: 'A call’s end is unknown and a person has to look', payload: z.object({ operationId: Hex64, runId: Uuid, sessionId: Uuid, agentId: AgentId, tool: z.string(), at: Instant }) }),
   toolsChanged: event('ambit.evt.tool-gateway.v1.toolset.changed.{agentId}', { summary: 'A worker toolset of this agent came or went', payload: z.object({ agentId: AgentId, digest: Hex64, live: z.boolean(), at: Instant }) }),
   listAudit: auditReading('tool-gateway'),

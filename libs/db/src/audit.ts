@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { auditEvent, AuditRecord, eventMessage, type Principal } from '@ambit/contracts';
+import { AUDIT_TOGETHER, auditEvent, AuditRecord, eventMessage, type Principal, type StoredMessage } from '@ambit/contracts';
 import { canonicalJson } from './canonical-json.js';
 import { addToOutbox, type OutboxId } from './outbox.js';
 import type { RawSql } from './raw-sql.js';
@@ -9,6 +9,8 @@ import { schemaOf } from './schema-name.js';
 export type AuditEntry = Omit<AuditRecord, 'schemaVersion' | 'owner' | 'sequence' | 'previousHash' | 'hash'>;
 
 const FIRST = '0'.repeat(64);
+/** UTF-16 units of records in one event: a third of a message's bytes, each unit being three at most. */
+const TOGETHER_UNITS = 160 * 1024;
 
 /** Appends a record to the owner's chain and tells it by the outbox. Serialises the owner's audited writes until commit: append last. */
 export function appendAudit(transaction: RawSql, owner: string, entry: AuditEntry): Promise<OutboxId[]> {
@@ -36,24 +38,42 @@ export async function appendAudits(transaction: RawSql, owner: string, entries: 
       previousHash: previous.hash,
     };
     const text = canonicalJson(unsigned);
-    rows.push({ record: AuditRecord.parse({ ...unsigned, hash: link(unsigned.previousHash, text) }), text });
+    rows.push({ record: { ...unsigned, hash: link(unsigned.previousHash, text) }, text });
   }
   await transaction.$executeRawUnsafe(
     `INSERT INTO "${schema}"."audit" ("sequence", "at", "record", "previous_hash", "hash")
      SELECT r."sequence", r."at", r."text", r."previousHash", r."hash"
-     FROM jsonb_to_recordset($1::jsonb) AS r("sequence" bigint, "at" timestamptz, "text" text, "previousHash" text, "hash" text)`,
-    JSON.stringify(
-      rows.map(({ record, text }) => ({
-        sequence: record.sequence,
-        at: record.at,
-        text,
-        previousHash: record.previousHash,
-        hash: record.hash,
-      })),
-    ),
+     FROM json_to_recordset($1::json) AS r("sequence" bigint, "at" timestamptz, "text" text, "previousHash" text, "hash" text)`,
+    JSON.stringify(rows.map(({ record: { sequence, at, previousHash, hash }, text }) => ({ sequence, at, text, previousHash, hash }))),
   );
-  const told = rows.map(({ record }) => eventMessage(auditEvent(owner), record, { keys: {}, id: record.hash, time: new Date(record.at) }));
-  return addToOutbox(transaction, owner, told);
+  return addToOutbox(
+    transaction,
+    owner,
+    together(rows).map((records) => toldOf(owner, records)),
+  );
+}
+
+/** Cuts records into as few events as their size allows. */
+function together(rows: readonly { readonly record: AuditRecord; readonly text: string }[]): [AuditRecord, ...AuditRecord[]][] {
+  const parts: [AuditRecord, ...AuditRecord[]][] = [];
+  let units = 0;
+  for (const { record, text } of rows) {
+    const part = parts.at(-1);
+    units += text.length;
+    if (part !== undefined && part.length < AUDIT_TOGETHER && units <= TOGETHER_UNITS) {
+      part.push(record);
+      continue;
+    }
+    parts.push([record]);
+    units = text.length;
+  }
+  return parts;
+}
+
+/** The contract's own check of the records is the only one. */
+function toldOf(owner: string, records: readonly [AuditRecord, ...AuditRecord[]]): StoredMessage {
+  const last = records[records.length - 1] ?? records[0];
+  return eventMessage(auditEvent(owner), { schemaVersion: 1, records: [...records] }, { keys: {}, id: last.hash, time: new Date(last.at) });
 }
 
 /** The chain keeps ids and no names: a person can be erased, and not one hash changes. */

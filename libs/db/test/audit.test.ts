@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { AuditRecord } from '@ambit/contracts';
+import { AuditAppended } from '@ambit/contracts';
 import { startPostgres, type TestPostgres } from '@ambit/testing';
-import { appendAudit, openDatabase, verifyAudit, type AuditEntry, type Database } from '../src/index.js';
+import { appendAudit, appendAudits, openDatabase, verifyAudit, type AuditEntry, type Database } from '../src/index.js';
 
 let postgres: TestPostgres;
 let database: Database;
@@ -43,9 +43,27 @@ it('chains concurrent records without a gap, tells each by the outbox, and finds
   await Promise.all(Array.from({ length: 8 }, (_, index) => append(`skill.put.${index}`)));
   expect(await verifyAudit(database.client, 'skill-store')).toEqual({ isIntact: true, records: 8 });
   const rows = await database.client.skillOutbox.findMany({ orderBy: { id: 'asc' } });
-  const told = rows.map(({ payload }) => AuditRecord.parse(JSON.parse(payload)));
+  const told = rows.flatMap(({ payload }) => AuditAppended.parse(JSON.parse(payload)).records);
   expect(told.map(({ sequence }) => sequence).sort()).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
   expect(rows[0]?.subject).toBe('ambit.evt.skill-store.v1.audit.appended');
+});
+
+it('tells records that are written together in one event, as far as a message has room', async () => {
+  const before = await database.client.skillOutbox.findMany({ select: { id: true } });
+  const short = Array.from({ length: 150 }, (_, index) => entry(`many.${index}`));
+  const long = Array.from({ length: 60 }, (_, index) => ({ ...entry(`long.${index}`), reason: 'x'.repeat(2_000), rule: 'y'.repeat(500) }));
+  await database.client.$transaction((transaction) => appendAudits(transaction, 'skill-store', [...short, ...long]), { timeout: 20_000 });
+  const rows = await database.client.skillOutbox.findMany({
+    where: { id: { notIn: before.map(({ id }) => id) } },
+    orderBy: { id: 'asc' },
+  });
+  const told = rows.map(({ payload }) => AuditAppended.parse(JSON.parse(payload)).records);
+  expect(told[0]).toHaveLength(100);
+  expect(told.length).toBeLessThanOrEqual(4);
+  expect(told.flat().map(({ action }) => action)).toEqual([...short, ...long].map(({ action }) => action));
+  expect(Math.max(...rows.map(({ payload }) => Buffer.byteLength(payload)))).toBeLessThan(512 * 1024);
+  expect(await verifyAudit(database.client, 'skill-store')).toEqual({ isIntact: true, records: 218 });
+  await database.client.skillAudit.deleteMany({ where: { sequence: { gt: 8n } } });
 });
 
 it('writes nothing when the transaction it stands in is undone', async () => {

@@ -6,7 +6,7 @@ import {
   sessionService,
   skillStore,
   toolGateway,
-  type AuditRecord,
+  type AuditAppended,
   type Parsed,
   type Returns,
 } from '@ambit/contracts';
@@ -29,7 +29,7 @@ afterAll(async () => {
   await postgres.stop();
 });
 
-let told: (record: AuditRecord) => void = () => undefined;
+let told: (record: AuditAppended) => void = () => undefined;
 
 @Injectable()
 class Renewals {
@@ -77,7 +77,7 @@ class Handlers {
   @Hears(skillStore.auditAppended)
   @Hears(pluginRegistry.auditAppended)
   @Hears(adminApi.auditAppended)
-  heard(record: AuditRecord, _delivery: Delivery) {
+  heard(record: AuditAppended, _delivery: Delivery) {
     told(record);
   }
 }
@@ -94,14 +94,14 @@ async function ops(port: number, path: string): Promise<{ readonly status: numbe
 }
 
 it('runs a module on the bus and Postgres, told by the outbox, seen by health and metrics', async () => {
-  const heard = new Promise<AuditRecord>((resolve) => (told = resolve));
+  const heard = new Promise<AuditAppended>((resolve) => (told = resolve));
   const service = await startService('admin-api', TestModule, options());
   try {
     expect(await ops(service.opsPort, '/livez')).toEqual({ status: 200, text: '{"live":true}' });
     expect(await ops(service.opsPort, '/readyz')).toEqual({ status: 200, text: '{"ready":true,"checks":{"nats":"ok","postgres":"ok"}}' });
     const renewal = nats.bus.call(adminApi.renewCredential, VALID, { keys: { agentId: 'a1' } });
     await expect(renewal).rejects.toMatchObject({ code: 'INTERNAL' });
-    expect(await heard).toMatchObject({ action: 'hello', target: 'a1', sequence: 1 });
+    expect(await heard).toMatchObject({ records: [{ action: 'hello', target: 'a1', sequence: 1 }] });
     const metrics = await ops(service.opsPort, '/metrics');
     expect(metrics.text).toContain(
       'ambit_answer_seconds_count{service="admin-api",contract="ambit.rpc.admin-api.v1.credential.renew.{agentId}",code="INTERNAL"} 1',

@@ -1,5 +1,6 @@
 export { canariesIn, canary, hasCanary } from './canary.js';
 export { collect, type Collected, type Collector } from './collect.js';
+export { collectEndedCalls } from './collect-ended-calls.js';
 export { countServed, noteServed, servedCount } from './served.js';
 export { searchedLog, searchMetrics, searchStored } from './leaks.js';
 export { openRecords, record, type ShownRecord } from './records.js';

@@ -16,6 +16,11 @@ export function principalOf(id: string): Principal {
   return { id, kind, issuer: 'local', display: '' };
 }
 
+/** What others say may hold a NUL, which no text of PostgreSQL can. */
+export function storable(text: string): string {
+  return text.replaceAll('\u0000', '\ufffd');
+}
+
 /** That a claimed call ended, and how. */
 export function endedEntry(claim: Claim, outcome: Outcome): Entry {
   return {
@@ -27,9 +32,9 @@ export function endedEntry(claim: Claim, outcome: Outcome): Entry {
     action: `call.${outcome.status}`,
     target: `${claim.tool} ${claim.operationId}`.slice(0, 500),
     beforeDigest: claim.argumentsHash,
-    afterDigest: outcome.artifact?.digest ?? (outcome.content === undefined ? null : digestOf(JSON.parse(JSON.stringify(outcome.content)))),
+    afterDigest: outcome.artifact?.digest ?? (outcome.content === undefined ? null : digestOf(outcome.content)),
     rule: claim.rule,
-    reason: outcome.fault === undefined ? null : `${outcome.fault.code}: ${outcome.fault.message}`.slice(0, 2_000),
+    reason: outcome.fault === undefined ? null : storable(`${outcome.fault.code}: ${outcome.fault.message}`.slice(0, 2_000)),
     traceId: null,
     retention: 'audit',
   };
@@ -64,7 +69,7 @@ export function refusedEntry(facts: RefusalFacts): Entry {
     beforeDigest: facts.argumentsHash,
     afterDigest: null,
     rule: facts.rule,
-    reason: `${facts.fault.code} at gate ${facts.gate}${facts.detail === null ? '' : `: ${facts.detail}`}`.slice(0, 2_000),
+    reason: storable(`${facts.fault.code} at gate ${facts.gate}${facts.detail === null ? '' : `: ${facts.detail}`}`.slice(0, 2_000)),
     traceId: facts.traceId,
     retention: 'audit',
   };
