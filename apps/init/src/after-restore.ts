@@ -1,4 +1,4 @@
-import { auditEvent, AuditRecord, buckets, pattern, services, streams } from '@ambit/contracts';
+import { AuditAppended, auditEvent, buckets, pattern, services, streams, type AuditRecord } from '@ambit/contracts';
 import { chainEnds, keepLostRecords, type ChainEnd } from '@ambit/db';
 import { DeliverPolicy, jetstream, jetstreamManager, JetStreamApiError, type JetStreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/nats-core';
@@ -61,10 +61,11 @@ async function lostRecords(connection: NatsConnection, manager: JetStreamManager
     let taken = 0;
     for await (const message of some) {
       taken++;
-      const record = AuditRecord.safeParse(message.json()).data;
-      if (record === undefined || !isLost(record, ends.get(record.owner))) continue;
-      if (record.action.startsWith('call.')) calls++;
-      else acts.push(record);
+      for (const record of AuditAppended.safeParse(message.json()).data?.records ?? []) {
+        if (!isLost(record, ends.get(record.owner))) continue;
+        if (record.action.startsWith('call.')) calls++;
+        else acts.push(record);
+      }
     }
     if (taken === 0) break;
     left -= taken;
