@@ -56,7 +56,7 @@ it('gives the handler its keys, its time and who it is for', () =>
       await new Promise((resolve) => setImmediate(resolve));
       expect(call.principal).toEqual(ALICE);
       expect(call.remainingMs()).toBeGreaterThan(0);
-      expect(call.remainingMs()).toBeLessThanOrEqual(250);
+      expect(call.remainingMs()).toBeLessThanOrEqual(5_000);
       expect(call.traceId).toMatch(/^[0-9a-f]{32}$/);
       return { folder: call.keys.folder, version: input.text.length };
     },
@@ -64,7 +64,7 @@ it('gives the handler its keys, its time and who it is for', () =>
       const written = await nats.bus.call(
         notes.writeNote,
         { id: 'a', text: 'four' },
-        { keys: { folder: 'a.b *' }, principal: ALICE, timeoutMs: 250 },
+        { keys: { folder: 'a.b *' }, principal: ALICE, timeoutMs: 5_000 },
       );
       expect(written).toEqual({ folder: 'a.b *', version: 4 });
     },
