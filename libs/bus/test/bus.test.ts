@@ -84,7 +84,7 @@ it('hands a request’s trace, identity and remaining time on to the calls made 
       });
     },
     async () => {
-      const { id, text } = await nats.bus.call(notes.getNote, { id: 'a' }, { principal: ALICE, timeoutMs: 100 });
+      const { id, text } = await nats.bus.call(notes.getNote, { id: 'a' }, { principal: ALICE, timeoutMs: 5_000 });
       expect(id).toBe(text);
     },
   ));
