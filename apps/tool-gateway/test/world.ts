@@ -22,6 +22,7 @@ import {
   mcpBroker,
   Policy,
   RunState,
+  ServerSpec,
   sessionService,
   type Authority,
   type CallResult,
@@ -409,7 +410,30 @@ export class World {
       return this.serve(input);
     });
     this.responder.listen(mcpBroker.cancelCall, ({ operationId: operation }) => void this.cancels.push(operation));
+    this.responder.answer(mcpBroker.getServer, ({ id }) => serverOf(id));
   }
+}
+
+/** What the broker says of the one server: arguments are kept as is usual. */
+function serverOf(id: string): Output<typeof mcpBroker.getServer> {
+  const at = '2026-01-01T00:00:00.000Z';
+  return {
+    ...ServerSpec.parse({ slug: 'echo', transport: { type: 'inmemory', name: 'echo' } }),
+    id,
+    configGeneration: 1,
+    bindingHash: BINDING,
+    state: 'connected',
+    reason: null,
+    catalogHash: null,
+    tools: 0,
+    refusedNames: [],
+    stale: false,
+    runsAs: null,
+    protocol: null,
+    version: 1,
+    createdAt: at,
+    updatedAt: at,
+  };
 }
 
 let calls = 0;
