@@ -232,7 +232,10 @@ it('a server that says too much, and one that is gone: the call says which', asy
   const { worker, attempt } = await world.run();
   const say = (letters: number) => intend('mcp__upstream__say', { letters });
   const [large, small] = await worker.execute(attempt, 0, [say(33 * 1024 * 1024), say(3)]);
-  expect(large).toMatchObject({ status: 'failed', fault: { code: 'RESULT_TOO_LARGE', data: { limitBytes: 32 * 1024 * 1024 + 64 * 1024 } } });
+  expect(large).toMatchObject({
+    status: 'failed',
+    fault: { code: 'RESULT_TOO_LARGE', data: { limitBytes: 32 * 1024 * 1024 + 64 * 1024 } },
+  });
   expect(small).toMatchObject({ status: 'completed', content: [{ text: 'xxx' }] });
   upstream.stop();
   const [gone] = await worker.execute(attempt, 1, [say(3)]);

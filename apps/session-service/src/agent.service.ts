@@ -1,6 +1,15 @@
 import type { Call } from '@ambit/bus';
 import { argumentsHash, digestOf, findTies } from '@ambit/capability';
-import { fault, sessionService, type Agent, type AgentAdjustment, type AgentSpec, type Output, type Parsed, type Via } from '@ambit/contracts';
+import {
+  fault,
+  sessionService,
+  type Agent,
+  type AgentAdjustment,
+  type AgentSpec,
+  type Output,
+  type Parsed,
+  type Via,
+} from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { agents, projects } from './agent.repository.js';
 import { doerOf } from './doer.js';

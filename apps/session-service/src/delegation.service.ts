@@ -124,7 +124,9 @@ export class DelegationService {
     const child = found?.tasks.find(({ index }) => index === task)?.sessionId;
     if (child === undefined) throw fault(sessionService.delegationLog, 'DELEGATION_UNKNOWN');
     const passages = child === null ? [] : await tape.passages(this.transactions.read, child, { after, limit: limit + 1 });
-    const entries = passages.slice(0, limit).map(({ sessionId: _child, text, ...passage }) => ({ ...passage, text: excerptOf(text, LOG_BYTES) }));
+    const entries = passages
+      .slice(0, limit)
+      .map(({ sessionId: _child, text, ...passage }) => ({ ...passage, text: excerptOf(text, LOG_BYTES) }));
     return { entries, next: passages.length > limit ? (entries.at(-1)?.id ?? null) : null };
   }
 

@@ -72,7 +72,10 @@ export class Transactions {
     return result;
   }
 
-  async #commit<T>(work: (unit: Unit) => Promise<T>, timeoutMs = TRANSACTION_MS): Promise<{ result: T; told: OutboxId[]; afterwards: Unit['afterwards'] }> {
+  async #commit<T>(
+    work: (unit: Unit) => Promise<T>,
+    timeoutMs = TRANSACTION_MS,
+  ): Promise<{ result: T; told: OutboxId[]; afterwards: Unit['afterwards'] }> {
     return this.db.$transaction(
       async (transaction) => {
         const unit = new Unit(transaction, new Date());
