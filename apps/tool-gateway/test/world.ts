@@ -410,7 +410,7 @@ export class World {
       return this.serve(input);
     });
     this.responder.listen(mcpBroker.cancelCall, ({ operationId: operation }) => void this.cancels.push(operation));
-    this.responder.answer(mcpBroker.getServer, ({ id }) => serverOf(id));
+    this.responder.answer(mcpBroker.getServer, () => serverOf(SERVER));
   }
 }
 
