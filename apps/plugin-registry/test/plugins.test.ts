@@ -64,6 +64,7 @@ const serverOf = (input: Record<string, unknown>) => ({
   reason: null,
   catalogHash: null,
   tools: 0,
+  refusedNames: [],
   stale: false,
   runsAs: null,
   protocol: null,
