@@ -79,7 +79,11 @@ it('hands a request’s trace, identity and remaining time on to the calls made 
         return { folder: call.traceId, version: 1 };
       });
       responder.answer(notes.getNote, async (_input, call) => {
-        const inner = await nats.bus.call(notes.writeNote, { id: 'a', text: '' }, { keys: { folder: 'f' }, within: call, timeoutMs: 10_000 });
+        const inner = await nats.bus.call(
+          notes.writeNote,
+          { id: 'a', text: '' },
+          { keys: { folder: 'f' }, within: call, timeoutMs: 10_000 },
+        );
         return { id: inner.folder, text: call.traceId };
       });
     },
