@@ -11,7 +11,7 @@ import {
 } from '@ambit/contracts';
 import { withClient } from '@ambit/testing';
 import { afterAll, beforeAll, expect, jest } from '@jest/globals';
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { HandRun, intend, type HandWorker } from '../system/by-hand.js';
 import { claimsOf, factsOf } from '../system/facts.js';
 import { http } from '../system/http.js';
@@ -57,6 +57,9 @@ const look = (operation: string, more: object = {}) => intend(TOOL, { operation,
 const codes = (results: readonly CallResult[]): string[] => results.map(({ fault, status }) => fault?.code ?? status);
 const dataOf = (result: CallResult | undefined) =>
   result?.structuredContent as { runId: string; status: string; tasks: { status: string; summary: string | null }[] };
+/** As the gateway asks for it, with the call already claimed. */
+const start = ({ ref: { runId } }: HandRun) =>
+  scene.bus.call(sessionService.startDelegation, { runId, operationId: randomBytes(32).toString('hex'), tasks: [task()] });
 const childrenOf = async (sessionId: string) => (await scene.bus.call(sessionService.listSessions, { parentSessionId: sessionId })).items;
 const delegationsOf = async (sessionId: string): Promise<Delegation[]> =>
   (await scene.bus.call(sessionService.listDelegations, { sessionId })).items;
@@ -154,6 +157,7 @@ verifies(['R-SUB-2#1', 'R-SUB-2#2', 'R-SUB-2#4'], 'a call decides by policy, slo
   const off = await parentOf();
   await put(off, { subagents: {} });
   expect(await off.run.use(runs())).toMatchObject(unavailable('policy_disabled'));
+  await expect(start(off.run)).rejects.toMatchObject({ code: 'SUBAGENT_UNAVAILABLE', data: { reason: 'policy_disabled' } });
   const slot = await parentOf();
   await put(slot, { subagents: { other: { agent: 'self' } } });
   expect(await slot.run.use(runs())).toMatchObject(unavailable('no_valid_slots'));
@@ -205,7 +209,11 @@ verifies(['R-SUB-3#1', 'R-SUB-3#2', 'R-SUB-3#3'], 'delegated work is bounded, an
   );
   expect(codes(started)).toEqual(['completed', 'completed', 'completed', 'DELEGATION_LIMIT']);
   const runId = dataOf(started[0]).runId;
+  await expect(start(run)).rejects.toMatchObject({ code: 'DELEGATION_LIMIT', data: { limit: 3 } });
   const other = await parentOf();
+  await expect(scene.bus.call(sessionService.getDelegation, { sessionId: other.run.ref.sessionId, id: runId })).rejects.toMatchObject({
+    code: 'DELEGATION_UNKNOWN',
+  });
   const foreign = await other.run.use(...['info', 'log', 'wait', 'kill'].map((operation) => look(operation, { runId })));
   for (const result of foreign) expect(JSON.stringify(result.content)).toContain('run not found');
   const [listed, info, killed] = await run.use(look('list'), look('info', { runId }), look('kill', { runId }));

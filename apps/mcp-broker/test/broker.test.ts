@@ -307,7 +307,7 @@ describe('a real server over Streamable HTTP', () => {
     const { servers } = await nats.bus.call(mcpBroker.catalogueHeads, { projectId: 'default' });
     expect(servers.find(({ serverId }) => serverId === server.id)?.catalogHash).not.toBeNull();
     await start();
-    // A call may still meet a connecting that began while the server was away: it says that nothing was done, and to come again.
+    // After a failure it is not tried again for a moment: calls are told to come again, and nothing is sent.
     let answer: Awaited<ReturnType<typeof call>> | undefined;
     while (answer === undefined)
       answer = await call(server, 'echo', { message: 'again' }).catch((error: unknown) => {

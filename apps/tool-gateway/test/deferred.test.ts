@@ -68,9 +68,9 @@ verifies(['R-PERM-6#4', 'R-EXEC-21#1'], 'executes an approved call once, however
       result: { status: 'completed', content: [{ text: 'echo {"text":"approved"}' }] },
     });
   expect(await world.fact(run, approved.operationId, 'claim')).toMatchObject({ interactionId: approved.interactionId, runId: run.runId });
-  await world.until(
-    async () => (await world.nats.bus.call(toolGateway.getCall, { operationId: approved.operationId })).approvedBy === 'user:bob',
-  );
+  // Stored a moment after its outcome.
+  const items = () => world.nats.bus.call(toolGateway.listCalls, { runId: run.runId });
+  await world.until(async () => (await items()).items.some(({ approvedBy }) => approvedBy === 'user:bob'));
   // Hooks hear of the one real attempt, before it and after it.
   await ended.next(({ payload }) => payload.operationId === approved.operationId && payload.status === 'completed');
   const of = <T extends { readonly payload: { readonly operationId: string } }>(heard: readonly T[]): T[] =>
