@@ -15,8 +15,8 @@ type Input = Parsed<typeof toolGateway.executeBatch>;
 type Stored = Extract<StepAnswer, { kind: 'stored' }>;
 type BatchCall = Call<typeof toolGateway.executeBatch>;
 
-/** What is kept back of the caller's time for the answer's way. */
-const ANSWER_MS = 250;
+/** What is kept back of the caller's time for the answer's way: a quarter, at most this. */
+const ANSWER_MS = 2_000;
 const MAX_BATCHES = 10_000;
 
 /** Batches of stored steps: one run of a batch in this process, and any number of requests that wait for it. */
@@ -41,7 +41,8 @@ export class BatchService {
     if (step.cut)
       return { results: input.calls.map(({ callId }) => ({ callId, status: 'refused', fault: faultBody('OUTPUT_TRUNCATED') })) };
     const batch = await this.#batch({ caller, held, step, input, traceparent: call.traceparent });
-    const results = await batch.results(Math.max(0, call.remainingMs() - ANSWER_MS), call.signal);
+    const remainingMs = Math.max(0, call.remainingMs());
+    const results = await batch.results(remainingMs - Math.min(ANSWER_MS, remainingMs / 4), call.signal);
     return { results: fitReply(results) };
   }
 

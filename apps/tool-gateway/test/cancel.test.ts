@@ -123,7 +123,7 @@ it('answers `running` when the caller’s time is up, and attaches when it asks 
     return { result: { content: [{ type: 'text', text: 'at last' }] } };
   };
   world.store(run, 0, [call]);
-  expect(await world.send(run, { calls: [call], timeoutMs: 1_000 })).toEqual([{ callId: call.callId, status: 'running' }]);
+  expect(await world.send(run, { calls: [call], timeoutMs: 3_000 })).toEqual([{ callId: call.callId, status: 'running' }]);
   const again = world.send(run, { calls: [call] });
   finish();
   expect(await again).toMatchObject([{ status: 'completed', content: [{ text: 'at last' }] }]);
