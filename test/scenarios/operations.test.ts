@@ -1,3 +1,4 @@
+// Long because one running system serves them all.
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';

@@ -14,7 +14,7 @@ import { Transactions, type Unit } from './transactions.repository.js';
 import { WhoseReader } from './whose.service.js';
 
 /** How long a draft waits for its first message. */
-export const DRAFT_MS = 10 * 60_000;
+const DRAFT_MS = 10 * 60_000;
 
 /** A client is for whom, and by whose token. */
 interface Client {

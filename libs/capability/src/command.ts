@@ -21,7 +21,7 @@ export interface CommandText {
   readonly composed: boolean;
 }
 
-export const COMMAND_MAX = 64 * 1024;
+const COMMAND_MAX = 64 * 1024;
 const PARTS_MAX = 256;
 // Words written so mean the same in every shell: what needs an escape or an expansion is not among them.
 const BARE = /^[A-Za-z0-9_@%+=:,./-]+$/;

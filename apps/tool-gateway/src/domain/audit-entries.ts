@@ -17,7 +17,7 @@ export function principalOf(id: string): Principal {
 }
 
 /** What others say may hold a NUL, which no text of PostgreSQL can. */
-export function storable(text: string): string {
+function storable(text: string): string {
   return text.replaceAll('\u0000', '\ufffd');
 }
 

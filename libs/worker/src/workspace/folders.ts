@@ -114,6 +114,6 @@ export class Folders {
 }
 
 /** A name that is one folder's alone on every volume: two ids that differ in case, or hold what a path gives meaning to, never meet. */
-export function folderName(id: string): string {
+function folderName(id: string): string {
   return PLAIN.test(id) ? id : `=${createHash('sha256').update(id).digest('hex').slice(0, 40)}`;
 }

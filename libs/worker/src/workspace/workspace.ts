@@ -8,7 +8,7 @@ import { walk, type Spot } from './walk.js';
 
 export type CallInput = z.output<typeof worker.callTool.input>;
 export type Prepared = z.output<typeof worker.prepareTool.output>;
-export interface PrepareInput extends Place {
+interface PrepareInput extends Place {
   readonly arguments: Readonly<Record<string, unknown>>;
 }
 
@@ -97,7 +97,7 @@ export function decisionOf({ prepared, bounds }: CallInput): {
 }
 
 /** Reads a tool's arguments as its schema says; the gateway has checked them against the same schema. */
-export function argumentsOf<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
+function argumentsOf<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
   const read = schema.safeParse(value);
   if (read.success) return read.data;
   const reason = read.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; ');
