@@ -67,6 +67,7 @@ export const Delegation = z
   .meta({ id: 'Delegation' });
 export type Delegation = z.output<typeof Delegation>;
 
+const unknownDelegation = { status: 404, retry: 'never', message: 'This session has no such delegation' } as const;
 const Own = z.object({ sessionId: Uuid, id: Uuid });
 
 export const delegation = {
@@ -86,14 +87,14 @@ export const delegation = {
     timeoutMs: 15_000,
   }),
   listDelegations: rpc('ambit.rpc.session-service.v1.delegation.list', { summary: 'A session’s delegations, newest first: those at work and the last twenty that ended', input: z.object({ sessionId: Uuid }), output: z.object({ items: z.array(Delegation).max(DELEGATION.active + DELEGATION.kept) }), idempotent: true }),
-  getDelegation: rpc('ambit.rpc.session-service.v1.delegation.get', { summary: 'One delegation of a session', input: Own, output: Delegation, errors: refusing('DELEGATION_UNKNOWN'), idempotent: true }),
+  getDelegation: rpc('ambit.rpc.session-service.v1.delegation.get', { summary: 'One delegation of a session', input: Own, output: Delegation, errors: { DELEGATION_UNKNOWN: unknownDelegation }, idempotent: true }),
   delegationLog: rpc('ambit.rpc.session-service.v1.delegation.log', {
     summary: 'What happened in the child session of one task, oldest first',
     input: Own.extend({ task: z.int().min(0).max(DELEGATION.tasks - 1).default(0), after: z.int().min(0).default(0), limit: z.int().min(1).max(100).default(50) }),
     output: z.object({ entries: z.array(z.object({ id: z.int(), kind: z.string(), text: z.string().max(2_000), at: Instant })), next: z.int().nullable() }),
-    errors: refusing('DELEGATION_UNKNOWN'), idempotent: true,
+    errors: { DELEGATION_UNKNOWN: unknownDelegation }, idempotent: true,
   }),
-  killDelegation: rpc('ambit.rpc.session-service.v1.delegation.kill', { summary: 'Cancel the children of a delegation that is at work', input: Own.extend({ reason: z.string().max(200).default('killed by its parent') }), output: Delegation, errors: refusing('DELEGATION_UNKNOWN'), idempotent: true, timeoutMs: 15_000 }),
+  killDelegation: rpc('ambit.rpc.session-service.v1.delegation.kill', { summary: 'Cancel the children of a delegation that is at work', input: Own.extend({ reason: z.string().max(200).default('killed by its parent') }), output: Delegation, errors: { DELEGATION_UNKNOWN: unknownDelegation }, idempotent: true, timeoutMs: 15_000 }),
 
   delegationChanged: event('ambit.evt.session-service.v1.delegation.changed.{sessionId}', { summary: 'A delegation began, a task of it ended, or it ended', payload: z.object({ sessionId: Uuid, delegationId: Uuid, status: DelegationStatus, tasks: z.array(TaskStatus).max(DELEGATION.tasks), at: Instant }) }),
 };

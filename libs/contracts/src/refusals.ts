@@ -37,7 +37,6 @@ export const refusals = {
     data: z.object({ reason: z.enum(['unsupported_session', 'policy_disabled', 'no_valid_slots']) }),
   },
   DELEGATION_LIMIT: { status: 429, retry: 'later', message: 'This session has as many delegations at work as it may; wait for one or kill one', data: z.object({ limit: z.int() }) },
-  DELEGATION_UNKNOWN: { status: 404, retry: 'never', message: 'This session has no such delegation' },
   QUESTION_INVALID: { status: 400, retry: 'never', message: 'A question has a header of at most 30 characters, 1 to 500 characters of text and 1 to 10 options', data: z.object({ reason: z.string() }) },
 } as const satisfies Record<string, FaultDef>;
 

@@ -100,8 +100,14 @@ async function run({ operation: _operation, ...wanted }: Extract<Input, { operat
     return told(await waits.ended({ sessionId, id: started.id }, wanted.timeoutMs + GRACE_MS, signal));
   } catch (error) {
     // Stopped: what it started ends with it, whoever asked for the stop.
+    // One that is not there any more was deleted with its session, and has ended already.
+    if (isUnknown(error)) return errorResult('the run was deleted with its session.');
     if (signal.aborted)
-      await bus.call(sessionService.killDelegation, { sessionId, id: started.id, reason: 'the call that started it was stopped' });
+      await bus
+        .call(sessionService.killDelegation, { sessionId, id: started.id, reason: 'the call that started it was stopped' })
+        .catch((refused: unknown) => {
+          if (!isUnknown(refused)) throw refused;
+        });
     throw error;
   }
 }
@@ -128,11 +134,12 @@ async function look(wanted: Exclude<Input, { operation: 'run' }>, { bus, waits, 
       }
     }
   } catch (error) {
-    if (error instanceof Fault && error.code === 'DELEGATION_UNKNOWN')
-      return errorResult('run not found: this session started no such run.');
+    if (isUnknown(error)) return errorResult('run not found: this session started no such run.');
     throw error;
   }
 }
+
+const isUnknown = (error: unknown): boolean => error instanceof Fault && error.code === 'DELEGATION_UNKNOWN';
 
 const shown = ({ id, mode, status, background, tasks, createdAt, endedAt }: Delegation) => ({
   ...{ runId: id, mode, status, background, createdAt, endedAt },
