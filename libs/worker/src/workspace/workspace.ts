@@ -8,9 +8,6 @@ import { walk, type Spot } from './walk.js';
 
 export type CallInput = z.output<typeof worker.callTool.input>;
 export type Prepared = z.output<typeof worker.prepareTool.output>;
-interface PrepareInput extends Place {
-  readonly arguments: Readonly<Record<string, unknown>>;
-}
 
 export interface Reached extends Spot {
   readonly closed: ReadonlySet<string>;
