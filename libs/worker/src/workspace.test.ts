@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomBytes, randomUUID } from 'node:crypto';
-import { link, mkdir, mkdtemp, readFile, readdir, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { link, mkdir, mkdtemp, readFile, readdir, realpath, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { CLOSED_NAMES, targetScope } from '@ambit/capability';
@@ -231,6 +231,19 @@ describe('commands', () => {
       new RegExp(`^exit code 3; \\d+ ms, \\d+ bytes of output\n${home}\n${home}\n\noops\n$`),
     );
     expect(await use('exec', { command: 'ls', cwd: '../..' })).toBe('OUTSIDE_WORKSPACE');
+  });
+
+  it('as another user read and change what was written for them, in folders that were made for it too', async () => {
+    await rm(join(root, 'work'), { recursive: true });
+    const nobody = { uid: 65_534, gid: 65_534 };
+    // Only root may start a command as another; anybody may as himself.
+    const runAs = process.getuid?.() === 0 ? nobody : { uid: process.getuid?.() ?? -1, gid: process.getgid?.() ?? -1 };
+    await open({ runAs });
+    await use('write', { path: 'made/deep/note', content: 'noted' });
+    expect(await use('exec', { command: 'id -u; cat made/deep/note && echo more > made/deep/more' })).toMatch(
+      new RegExp(`^exit code 0; .*\\n${runAs.uid}\\nnoted$`),
+    );
+    expect((await stat(join(root, 'work', 'sessions'))).mode & 0o777).toBe(0o700);
   });
 
   it('leave nothing behind: neither what they started, nor what left their group', async () => {

@@ -179,7 +179,7 @@ async function writeText(spot: Reached, content: string): Promise<void> {
     const names = [spot.name, ...spot.missing];
     const name = names.pop() ?? spot.name;
     for (const missing of names) {
-      folder = await folder.make(missing);
+      folder = await folder.makeAlike(missing);
       folders.push(folder);
     }
     const mode = spot.stats === undefined ? 0o644 : Number(spot.stats.mode & 0o777n);
@@ -189,7 +189,7 @@ async function writeText(spot: Reached, content: string): Promise<void> {
     try {
       await folder.verify();
       if (spot.stats !== undefined) await handle.chmod(mode);
-      await copyOwner(handle, folder);
+      await folder.giveOwner(handle);
       await handle.writeFile(content);
       await handle.sync();
       await handle.close();
@@ -202,13 +202,6 @@ async function writeText(spot: Reached, content: string): Promise<void> {
   } finally {
     await Promise.all(folders.map((folder) => folder.close()));
   }
-}
-
-/** What a worker makes in a folder that is another user's is that user's: its commands run as that user. */
-async function copyOwner(handle: FileHandle, folder: OpenFolder): Promise<void> {
-  if (process.getuid?.() !== 0) return;
-  const { uid, gid } = await folder.handle.stat();
-  await handle.chown(uid, gid);
 }
 
 async function listing(spot: Reached): Promise<string> {

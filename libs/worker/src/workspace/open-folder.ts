@@ -72,10 +72,22 @@ export class OpenFolder {
 
   /** Makes a folder of that name where there is none, and opens it. */
   async make(name: string): Promise<OpenFolder> {
-    await this.volume.mkdir(this.at(name)).catch((error: unknown) => {
-      if (codeOf(error) !== 'EEXIST') throw error;
-    });
+    await this.#mkdir(name);
     return this.folder(name);
+  }
+
+  /** The same; one that is made belongs to the owner of this folder. */
+  async makeAlike(name: string): Promise<OpenFolder> {
+    const isMade = await this.#mkdir(name);
+    const folder = await this.folder(name);
+    return isMade ? settled(folder, folder.handle, () => this.giveOwner(folder.handle)) : folder;
+  }
+
+  /** What a worker makes in a folder that is another user's is that user's: its commands run as that user. */
+  async giveOwner(handle: FileHandle): Promise<void> {
+    if (process.getuid?.() !== 0) return;
+    const { uid, gid } = await this.handle.stat();
+    await handle.chown(uid, gid);
   }
 
   /** The name as the folder spells it: a volume that ignores case finds it under others too. */
@@ -99,6 +111,17 @@ export class OpenFolder {
 
   async close(): Promise<void> {
     await this.handle.close();
+  }
+
+  /** Whether it was made: not where something stands there already. */
+  async #mkdir(name: string): Promise<boolean> {
+    try {
+      await this.volume.mkdir(this.at(name));
+      return true;
+    } catch (error) {
+      if (codeOf(error) === 'EEXIST') return false;
+      throw error;
+    }
   }
 
   async #verifyName(name: string, opened: BigIntStats): Promise<void> {
