@@ -273,6 +273,28 @@ describe('commands', () => {
     expect(await use('process', { action: 'wait', id })).toBe('ended by SIGTERM');
   });
 
+  it('do not go on in the background when they are cancelled while they start', async () => {
+    const cancel = new AbortController();
+    await open({
+      volume: {
+        ...machine,
+        // The folder is closed when the command has started, and nobody looks after it yet.
+        open: async (path, ...how) => {
+          const handle = await machine.open(path, ...how);
+          const close = handle.close.bind(handle);
+          if (path.endsWith('/sub')) handle.close = () => close().finally(() => cancel.abort(new Error('enough')));
+          return handle;
+        },
+      },
+    });
+    await mkdir(join(home, 'sub'));
+    const command = `sleep 7${randomBytes(3).readUIntBE(0, 3)}`;
+    expect(await use('exec', { command, cwd: 'sub', background: true }, { signal: cancel.signal })).toBe('CANCELLED');
+    expect(cancel.signal.aborted).toBe(true);
+    expect(await running(command)).toEqual([]);
+    expect(await use('process', { action: 'list' })).toBe('[none]');
+  });
+
   it('keep what they wrote, up to a bound', async () => {
     await open({ outputBytes: 1_000 });
     const text = await use('exec', { command: 'head -c 5000 /dev/zero | tr "\\0" x' });

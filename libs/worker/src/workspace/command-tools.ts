@@ -110,6 +110,11 @@ export class CommandTools {
     const output = new Output(input.background ? TAIL_BYTES : this.options.outputBytes, input.background ? 'end' : 'beginning');
     const running = await this.#start(input, call, { output, signal });
     if (input.background) {
+      // Its run may have been cancelled while it started: what looks after processes does not know it yet.
+      if (signal.aborted) {
+        await running.end();
+        throw cancelled();
+      }
       const { id } = this.#processes.add({ sessionId: call.sessionId, runId: call.runId, command: input.command, running });
       return textResult(`Started process ${id}; the tool process looks after it`, { structuredContent: { id } });
     }
