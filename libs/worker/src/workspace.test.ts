@@ -156,6 +156,39 @@ describe('files', () => {
     expect(await use('read', { path: `../${sessionId}/mine` }, { session: other })).toBe('OUTSIDE_WORKSPACE');
   });
 
+  it('are written whole when the worker stops meanwhile', async () => {
+    let release: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => (release = resolve));
+    let reach: () => void = () => undefined;
+    const reached = new Promise<void>((resolve) => (reach = resolve));
+    await open({
+      volume: {
+        ...machine,
+        rename: async (from, to) => {
+          reach();
+          await released;
+          await machine.rename(from, to);
+        },
+      },
+    });
+    const written = use('write', { path: 'x', content: 'x' });
+    await reached;
+    for (const { stop } of tools) await stop?.(null);
+    release();
+    expect(await written).toBe('Made x: 1 bytes');
+    expect(await readdir(home)).toEqual(['x']);
+  });
+
+  it('are reached again where the folder of all was removed, or could not be made at first', async () => {
+    await rm(join(root, 'work'), { recursive: true });
+    expect(await use('ls', {}, { session: randomUUID() })).toBe('[empty]');
+    await rm(join(root, 'work'), { recursive: true });
+    await writeFile(join(root, 'work'), 'in the way');
+    expect(await use('ls', {}, { session: randomUUID() })).toBe('TOOL_FAILED');
+    await rm(join(root, 'work'));
+    expect(await use('ls', {})).toBe('[empty]');
+  });
+
   it('lie below their folder, whatever links a tree holds', async () => {
     const name = fc.constantFrom('a', 'b', 'c');
     const target = fc.oneof(fc.constantFrom('..', '../..', '../../..', '/', root, join(root, 'work'), '.', 'a', 'b/c', '../a'), name);
@@ -275,20 +308,23 @@ describe('commands', () => {
 
   it('do not go on in the background when they are cancelled while they start', async () => {
     const cancel = new AbortController();
+    const command = `sleep 7${randomBytes(3).readUIntBE(0, 3)}`;
     await open({
       volume: {
         ...machine,
-        // The folder is closed when the command has started, and nobody looks after it yet.
+        // When its folder is closed for the last time, the command has started, and nobody looks after it yet.
         open: async (path, ...how) => {
           const handle = await machine.open(path, ...how);
           const close = handle.close.bind(handle);
-          if (path.endsWith('/sub')) handle.close = () => close().finally(() => cancel.abort(new Error('enough')));
+          handle.close = async () => {
+            await close();
+            if (path.endsWith('/sub') && (await commandLines()).some((line) => line.includes(command))) cancel.abort(new Error('enough'));
+          };
           return handle;
         },
       },
     });
     await mkdir(join(home, 'sub'));
-    const command = `sleep 7${randomBytes(3).readUIntBE(0, 3)}`;
     expect(await use('exec', { command, cwd: 'sub', background: true }, { signal: cancel.signal })).toBe('CANCELLED');
     expect(cancel.signal.aborted).toBe(true);
     expect(await running(command)).toEqual([]);
@@ -304,9 +340,13 @@ describe('commands', () => {
 });
 
 async function running(command: string): Promise<string[]> {
+  return (await commandLines()).filter((line) => line === command);
+}
+
+async function commandLines(): Promise<string[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')));
-  return lines.map((line) => line.split('\0').join(' ').trim()).filter((line) => line === command);
+  return lines.map((line) => line.split('\0').join(' ').trim());
 }
 
 async function until(holds: () => Promise<boolean>): Promise<void> {

@@ -20,7 +20,7 @@ export interface FoldersOptions {
 interface Held {
   readonly opening: Promise<OpenFolder>;
   users: number;
-  /** No longer the session’s: closed by whoever uses it last. */
+  /** Nobody is given it any more: closed by whoever uses it last. */
   isLeft: boolean;
 }
 
@@ -30,47 +30,59 @@ const PLAIN = /^[a-z0-9][a-z0-9_-]{0,63}$/;
 /** The folders of sessions, each opened once and kept open: no change of a path swaps one for another. */
 export class Folders {
   readonly #held = new Map<string, Held>();
-  #root: Promise<OpenFolder> | undefined;
 
   constructor(private readonly options: FoldersOptions) {}
 
   async use<T>(place: Place, work: (folder: OpenFolder) => Promise<T>): Promise<T> {
     const key = place.workspaceId === null ? `session ${place.sessionId}` : `workspace ${place.workspaceId}`;
-    const held = await this.#hold(key, place);
-    held.users += 1;
+    return this.#use({ key, open: () => this.#open(place) }, work);
+  }
+
+  /** What is in use is closed by its last user. */
+  async close(): Promise<void> {
+    const all = [...this.#held.values()];
+    this.#held.clear();
+    await Promise.all(all.map((held) => this.#leave(held)));
+  }
+
+  async #use<T>(what: { readonly key: string; readonly open: () => Promise<OpenFolder> }, work: (folder: OpenFolder) => Promise<T>): Promise<T> {
+    const held = (await this.#known(what.key)) ?? (await this.#hold(what));
     try {
       return await work(await held.opening);
     } finally {
-      held.users -= 1;
-      if (held.isLeft) await this.#leave(held);
+      await this.#release(held);
     }
   }
 
-  async close(): Promise<void> {
-    const folders = [...this.#held.values()].map((held) => held.opening);
-    this.#held.clear();
-    if (this.#root !== undefined) folders.push(this.#root);
-    this.#root = undefined;
-    await Promise.allSettled(folders.map(async (opening) => (await opening).close()));
-  }
-
-  async #hold(key: string, place: Place): Promise<Held> {
+  /** One that is open and still there, counted as used. */
+  async #known(key: string): Promise<Held | undefined> {
     const known = this.#held.get(key);
-    if (known !== undefined) {
-      const folder = await known.opening;
-      // Its owner removed it, and perhaps made another.
-      if ((await folder.handle.stat()).nlink > 0) return known;
-      if (this.#held.get(key) === known) {
-        this.#held.delete(key);
-        await this.#leave(known);
-      }
+    if (known === undefined) return undefined;
+    known.users += 1;
+    try {
+      const { handle } = await known.opening;
+      if ((await handle.stat()).nlink > 0) return known;
+    } catch (error) {
+      await this.#release(known);
+      throw error;
     }
+    // Its owner removed it, and perhaps made another.
+    if (this.#held.get(key) === known) this.#held.delete(key);
+    known.isLeft = true;
+    await this.#release(known);
+    return undefined;
+  }
+
+  /** One that is opened now, unless somebody else did meanwhile; counted as used. */
+  async #hold({ key, open }: { readonly key: string; readonly open: () => Promise<OpenFolder> }): Promise<Held> {
     await this.#makeRoom();
     const present = this.#held.get(key);
-    if (present !== undefined) return present;
-    const held: Held = { opening: this.#open(place), users: 0, isLeft: false };
-    this.#held.set(key, held);
-    held.opening.catch(() => this.#held.delete(key));
+    const held = present ?? { opening: open(), users: 0, isLeft: false };
+    held.users += 1;
+    if (present === undefined) {
+      this.#held.set(key, held);
+      held.opening.catch(() => (this.#held.get(key) === held ? this.#held.delete(key) : false));
+    }
     return held;
   }
 
@@ -83,28 +95,33 @@ export class Folders {
     }
   }
 
+  async #release(held: Held): Promise<void> {
+    held.users -= 1;
+    if (held.isLeft) await this.#leave(held);
+  }
+
   async #leave(held: Held): Promise<void> {
     held.isLeft = true;
     if (held.users === 0) await held.opening.then((folder) => folder.close()).catch(() => undefined);
   }
 
   async #open({ sessionId, workspaceId }: Place): Promise<OpenFolder> {
-    const { workspaces, volume } = this.options;
+    const { workspaces, volume, owner } = this.options;
     if (workspaceId !== null && workspaces !== undefined) {
       const path = Object.hasOwn(workspaces, workspaceId) ? workspaces[workspaceId] : undefined;
       if (path === undefined) throw toolFailed(`this worker has no workspace ${workspaceId}`);
       return OpenFolder.open(volume, path);
     }
-    this.#root ??= this.#openRoot();
-    const root = await this.#root;
-    const kind = await root.make(workspaceId === null ? 'sessions' : 'workspaces');
-    try {
-      const made = await kind.make(folderName(workspaceId ?? sessionId));
-      if (this.options.owner !== undefined) await made.handle.chown(this.options.owner.uid, this.options.owner.gid);
-      return new OpenFolder(volume, made.handle, { path: made.place.path, relative: '', parent: null });
-    } finally {
-      await kind.close();
-    }
+    return this.#use({ key: 'root', open: () => this.#openRoot() }, async (root) => {
+      const kind = await root.make(workspaceId === null ? 'sessions' : 'workspaces');
+      try {
+        const made = await kind.make(folderName(workspaceId ?? sessionId));
+        if (owner !== undefined) await made.handle.chown(owner.uid, owner.gid);
+        return new OpenFolder(volume, made.handle, { path: made.place.path, relative: '', parent: null });
+      } finally {
+        await kind.close();
+      }
+    });
   }
 
   async #openRoot(): Promise<OpenFolder> {
