@@ -100,7 +100,7 @@ describe('files', () => {
       '/etc/passwd',
     ])
       expect([path, await use('read', { path })]).toEqual([path, 'OUTSIDE_WORKSPACE']);
-    for (const name of ['write', 'edit']) expect(await use(name, { path: 'out', content: 'x', old: 's', new: 'x' })).not.toBe('x');
+    expect(await use('edit', { path: 'out', old: 's', new: 'x' })).toBe('OUTSIDE_WORKSPACE');
     expect(await use('write', { path: 'out', content: 'x' })).toBe('OUTSIDE_WORKSPACE');
     expect(await use('read', { path: 'loop' })).toBe('TOOL_FAILED');
     // What writes makes a new file: another name of the old one keeps what it held.

@@ -3,7 +3,7 @@ import { Fault, platformFaults, refusals } from '@ambit/contracts';
 import { z } from 'zod';
 import type { WorkerTool } from '../tools.js';
 import { startCommand, type CommandOptions, type Exit, type RunningCommand } from './command.js';
-import { openFolder } from './file-tools.js';
+import { inFolder } from './file-tools.js';
 import type { Place } from './folders.js';
 import type { Guard } from './guard.js';
 import { Output } from './output.js';
@@ -126,21 +126,13 @@ export class CommandTools {
     call: CallInput,
     { output, signal }: { readonly output: Output; readonly signal: AbortSignal },
   ): Promise<RunningCommand> {
-    return this.workspace.open(call, input.cwd, async (spot) => {
-      const folder = spot.name === '' ? spot.folder : await openFolder(spot);
-      try {
-        return await this.workspace.folders.use(call, (root) => {
-          if (signal.aborted) throw cancelled();
-          return startCommand(
-            { command: input.command, folder, home: root.place.path, mark: call.operationId, output },
-            this.options.command,
-            this.guard,
-          );
-        });
-      } finally {
-        if (folder !== spot.folder) await folder.close();
-      }
-    });
+    const { command } = input;
+    const start = (folder: OpenFolder): Promise<RunningCommand> =>
+      this.workspace.folders.use(call, (root) => {
+        if (signal.aborted) throw cancelled();
+        return startCommand({ command, folder, home: root.place.path, mark: call.operationId, output }, this.options.command, this.guard);
+      });
+    return this.workspace.open(call, input.cwd, (spot) => inFolder(spot, start));
   }
 
   async #wait(running: RunningCommand, { signal, timeoutMs }: { readonly signal: AbortSignal; readonly timeoutMs: number }) {

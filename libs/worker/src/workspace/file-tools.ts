@@ -205,8 +205,7 @@ async function writeText(spot: Reached, content: string): Promise<void> {
 }
 
 async function listing(spot: Reached): Promise<string> {
-  const folder = spot.name === '' ? spot.folder : await openFolder(spot);
-  try {
+  return inFolder(spot, async (folder) => {
     const entries = await folder.volume.list(folder.here, LIST_MAX + 1);
     const lines: string[] = [];
     for (const { name } of entries.slice(0, LIST_MAX).sort((left, right) => (left.name < right.name ? -1 : 1))) {
@@ -217,15 +216,20 @@ async function listing(spot: Reached): Promise<string> {
     }
     if (entries.length > LIST_MAX) lines.push(`[the folder holds more than ${LIST_MAX} names; use glob]`);
     return lines.length === 0 ? '[empty]' : lines.join('\n');
+  });
+}
+
+/** Opens the folder that a spot is, for as long as it is used. */
+async function inFolder<T>(spot: Reached, use: (folder: OpenFolder) => Promise<T>): Promise<T> {
+  if (spot.name === '') return use(spot.folder);
+  if (spot.stats === undefined) throw new PathProblem('missing', spot.path);
+  if (!spot.stats.isDirectory()) throw new PathProblem('not-a-folder', spot.path);
+  const folder = await spot.folder.folder(spot.name);
+  try {
+    return await use(folder);
   } finally {
-    if (folder !== spot.folder) await folder.close();
+    await folder.close();
   }
 }
 
-async function openFolder(spot: Reached): Promise<OpenFolder> {
-  if (spot.stats === undefined) throw new PathProblem('missing', spot.path);
-  if (!spot.stats.isDirectory()) throw new PathProblem('not-a-folder', spot.path);
-  return spot.folder.folder(spot.name);
-}
-
-export { openFolder, readHandle };
+export { inFolder, readHandle };

@@ -45,7 +45,10 @@ export class Folders {
     await Promise.all(all.map((held) => this.#leave(held)));
   }
 
-  async #use<T>(what: { readonly key: string; readonly open: () => Promise<OpenFolder> }, work: (folder: OpenFolder) => Promise<T>): Promise<T> {
+  async #use<T>(
+    what: { readonly key: string; readonly open: () => Promise<OpenFolder> },
+    work: (folder: OpenFolder) => Promise<T>,
+  ): Promise<T> {
     const held = (await this.#known(what.key)) ?? (await this.#hold(what));
     try {
       return await work(await held.opening);

@@ -3,7 +3,7 @@ import { RE2JS } from 're2js';
 import { Fault, refusals } from '@ambit/contracts';
 import { z } from 'zod';
 import type { WorkerTool } from '../tools.js';
-import { openFolder, readHandle } from './file-tools.js';
+import { inFolder, readHandle } from './file-tools.js';
 import { foldCase, type OpenFolder } from './open-folder.js';
 import { PathProblem, toolFailed } from './path-problem.js';
 import { codeOf } from './volume.js';
@@ -156,12 +156,8 @@ async function visitFiles(
     }
     return true;
   };
-  const start = spot.name === '' ? spot.folder : await openFolder(spot);
-  try {
-    return { isWhole: await enter(start, spot.path === '.' ? '' : spot.path, 0), visited };
-  } finally {
-    if (start !== spot.folder) await start.close();
-  }
+  const isWhole = await inFolder(spot, (start) => enter(start, spot.path === '.' ? '' : spot.path, 0));
+  return { isWhole, visited };
 }
 
 /** Adds the lines of one file that fit. A file that is opened is judged as opened; what is no text, or too large, is passed over. */

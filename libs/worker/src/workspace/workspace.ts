@@ -37,7 +37,9 @@ export class Workspace {
       outside: outside && this.#outside,
       closed,
       use: (spot) => {
-        if (!decided.paths.includes(spot.path) && decided.cwd !== spot.path) throw new PathProblem('changed', path);
+        // Paths of a command are what its words may lead to; it runs in its folder alone.
+        const expected = decided.cwd === null ? decided.paths : [decided.cwd];
+        if (!expected.includes(spot.path)) throw new PathProblem('changed', path);
         return use({ ...spot, closed });
       },
     });
