@@ -6,7 +6,7 @@ import { AckPolicy, DeliverPolicy, jetstreamManager } from '@nats-io/jetstream';
 
 const { name } = streams.journal;
 const QUIET_MS = 15_000;
-/** The gateway gathers facts for 150 ms, outboxes are looked into when they are told to be. */
+/** The gateway gathers facts for 250 ms, outboxes are looked into when they are told to be. */
 const STILL_MS = 300;
 
 export class JournalView {

@@ -6,15 +6,10 @@ import { fileURLToPath } from 'node:url';
 // A page that names a file which is gone sends its reader astray; here every path in the guides is looked up.
 const root = fileURLToPath(new URL('..', import.meta.url));
 const guides = [
-  'README.md',
-  'AGENTS.md',
-  'CONTRIBUTING.md',
-  'REVIEW.md',
-  'CHANGELOG.md',
-  'docs/architecture.md',
-  'docs/durability.md',
-  'docs/verification.md',
-  'docs/decisions/README.md',
+  ...['README.md', 'AGENTS.md', 'CONTRIBUTING.md', 'REVIEW.md', 'CHANGELOG.md', 'docs/decisions/README.md'],
+  ...readdirSync(join(root, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
 ];
 
 /** Paths in back-ticks that begin at a top folder; `<name>` and `…` make a pattern of one, which names no file. */
