@@ -1,9 +1,9 @@
 // Who writes what: no app imports another, touches another's tables, or says and stores on the bus what `services.ts` does not give it.
 // What the compiler and NATS refuse at their time is named here with its file, before anything runs.
-import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { build } from './build.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
@@ -122,11 +122,7 @@ export async function ownershipProblems() {
 const SHARED = new Set(['ambit_leases_5s instance.']);
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  execFileSync('npx', ['--no-install', 'nx', 'run-many', '-t', 'build', '-p', '@ambit/contracts', '--output-style=static'], {
-    cwd: root,
-    stdio: ['ignore', 'ignore', 'inherit'],
-    env: { ...process.env, NX_TUI: 'false' },
-  });
+  await build(() => undefined);
   const { files, problems } = await ownershipProblems();
   for (const problem of problems) console.log(problem);
   if (problems.length === 0) console.log(`${files} files of the apps import, send and store what is theirs`);
