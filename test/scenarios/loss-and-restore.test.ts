@@ -63,6 +63,13 @@ async function connects(file: string): Promise<boolean> {
   }
 }
 
+/** Makes these the roles of a set, and takes away those that it had besides. */
+async function applied(access: readonly object[]): Promise<void> {
+  const body = { desired: { apiVersion: 'ambit/v1', set: 'roles', access }, prune: true };
+  const { body: plan } = await http(scene.system, 'POST /v1/plan', { body });
+  expect(await http(scene.system, 'POST /v1/apply', { body: { ...body, digest: plan['digest'] } })).toMatchObject({ status: 200 });
+}
+
 /** A run with one call done, one held in the middle and one that waits for a person. */
 async function going() {
   const agent = await scene.agent();
@@ -145,6 +152,7 @@ it('a backup restored: what was taken away since stays away, runs that were goin
   const worker = await credential((await scene.agent()).id);
   await enablePlugin(scene);
   const server = await scene.server('two');
+  await applied([{ who: 'user:erin', role: 'viewer' }]);
   const secret = `of bob ${randomUUID()}`;
   const bobs = await scene.send(agent, { principal: bob, content: secret, sceneId: randomUUID() });
   await becomes(
@@ -162,6 +170,7 @@ it('a backup restored: what was taken away since stays away, runs that were goin
   await scene.bus.call(pluginRegistry.disablePlugin, { id: PLUGIN });
   await scene.bus.call(sessionService.putAgent, { id: switched.id, enabled: false });
   await scene.bus.call(mcpBroker.deleteServer, { id: server.id });
+  await applied([]);
   expect(await http(scene.system, 'DELETE /v1/principal/user:bob')).toMatchObject({ status: 200, body: { sessions: 1 } });
   const later = await going();
   scene.counting.release(later.name);
@@ -177,6 +186,7 @@ it('a backup restored: what was taken away since stays away, runs that were goin
   await Promise.all(services.map((name) => scene.system.process(name).start()));
 
   expect(await http(scene.system, 'GET /v1/agent', { token })).toMatchObject({ status: 401 });
+  expect((await http(scene.system, 'GET /v1/access?set=roles')).body).toMatchObject({ items: [] });
   expect(await connects(worker.file)).toBe(false);
   expect(await scene.bus.call(pluginRegistry.getPlugin, { id: PLUGIN })).toMatchObject({ state: 'disabled' });
   expect(await scene.bus.call(sessionService.getAgent, { id: switched.id })).toMatchObject({ enabled: false });

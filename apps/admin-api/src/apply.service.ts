@@ -167,7 +167,7 @@ export class ApplyService {
         return;
       }
       case 'access':
-        await this.access.deleteGrant(id, auditOf(request, { action: 'access.revoked', target: name }));
+        await this.access.deleteGrant(id, auditOf(request, { action: 'access.revoked', target: id, reason: name }));
         return;
     }
   }

@@ -50,15 +50,23 @@ export class RestoreService implements OnModuleInit, OnModuleDestroy {
       for (const record of some) {
         const taking = takingOf(record);
         if (taking !== undefined) {
-          await this.#take(taking, record.action);
-          this.log.warn({ action: record.action, target: record.target }, 'taken away again: the backup did not know of it');
+          const { action, target } = record;
+          const refused = await this.#take(taking, action);
+          if (refused === undefined) this.log.warn({ action, target }, 'taken away again: the backup did not know of it');
+          else if (refused.code.endsWith('_UNKNOWN'))
+            this.log.info({ action, target, code: refused.code }, 'the backup does not have what was taken away');
+          else
+            this.log.error(
+              { action, target, code: refused.code, message: refused.message },
+              'what was taken away is there again, and its owner refuses to take it away; do it by hand',
+            );
         }
         await this.restore.done(record);
       }
     }
   }
 
-  async #take(taking: Taking, action: string): Promise<void> {
+  async #take(taking: Taking, action: string): Promise<Fault | undefined> {
     const audit = (target: string): AuditEntry => ({
       at: new Date().toISOString(),
       ...AS_US,
@@ -75,17 +83,19 @@ export class RestoreService implements OnModuleInit, OnModuleDestroy {
     });
     switch (taking.kind) {
       case 'token':
-        return void (await this.access.revokeToken(taking.id, audit(taking.id)));
+        await this.access.revokeToken(taking.id, audit(taking.id));
+        return undefined;
       case 'grant':
-        return void (await this.access.deleteGrant(taking.id, audit(taking.id)));
+        await this.access.deleteGrant(taking.id, audit(taking.id));
+        return undefined;
       case 'credential': {
         const { agentId, name } = taking;
         for (const credential of await this.workers.list({ agentId, revokedAt: null }, LIVE))
           if (credential.name === name) await this.workers.revoke(credential, audit(`${agentId}/${name}`));
-        return;
+        return undefined;
       }
       case 'agent':
-        return this.#switchedOff(async () => {
+        return this.#unlessRefused(async () => {
           const {
             version,
             createdAt: _created,
@@ -96,7 +106,7 @@ export class RestoreService implements OnModuleInit, OnModuleDestroy {
           await this.bus.call(sessionService.putAgent, { ...agent, enabled: false, ifVersion: version }, AS_US);
         });
       case 'server':
-        return this.#switchedOff(async () => {
+        return this.#unlessRefused(async () => {
           const { slug, projectId, display, transport, instances, timeouts, readOnly, argumentsKept, owner, set, version } =
             await this.bus.call(mcpBroker.getServer, { id: taking.id }, AS_US);
           await this.bus.call(
@@ -119,25 +129,26 @@ export class RestoreService implements OnModuleInit, OnModuleDestroy {
           );
         });
       case 'session':
-        return this.#switchedOff(() => this.bus.call(sessionService.deleteSession, { id: taking.id }, AS_US));
+        return this.#unlessRefused(() => this.bus.call(sessionService.deleteSession, { id: taking.id }, AS_US));
       case 'secret':
-        return this.#switchedOff(() => this.bus.call(mcpBroker.deleteSecret, { projectId: taking.projectId, name: taking.name }, AS_US));
+        return this.#unlessRefused(() => this.bus.call(mcpBroker.deleteSecret, { projectId: taking.projectId, name: taking.name }, AS_US));
       case 'skill':
-        return this.#switchedOff(() => this.bus.call(skillStore.disableSkill, { agentId: taking.agentId, name: taking.name }, AS_US));
+        return this.#unlessRefused(() => this.bus.call(skillStore.disableSkill, { agentId: taking.agentId, name: taking.name }, AS_US));
       case 'plugin':
-        return this.#switchedOff(() => this.bus.call(pluginRegistry.disablePlugin, { id: taking.id }, { ...AS_US, timeoutMs: 30_000 }));
+        return this.#unlessRefused(() => this.bus.call(pluginRegistry.disablePlugin, { id: taking.id }, { ...AS_US, timeoutMs: 30_000 }));
       case 'principal':
-        return this.#switchedOff(() => this.principals.erase(taking.id, { identity: AS_US, audit: audit(`principal:${taking.id}`) }));
+        return this.#unlessRefused(() => this.principals.erase(taking.id, { identity: AS_US, audit: audit(`principal:${taking.id}`) }));
     }
   }
 
-  /** A refusal means that the backup does not have it, or has it off already. */
-  async #switchedOff(work: () => Promise<unknown>): Promise<void> {
+  /** The refusal, where there is one that does not pass: asking again would change nothing. */
+  async #unlessRefused(work: () => Promise<unknown>): Promise<Fault | undefined> {
     try {
       await work();
+      return undefined;
     } catch (error) {
       if (!(error instanceof Fault) || PASSING.has(error.code)) throw error;
-      this.log.warn({ code: error.code, message: error.message }, 'what was taken away after the backup is refused now; look at it');
+      return error;
     }
   }
 

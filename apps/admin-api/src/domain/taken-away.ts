@@ -1,4 +1,5 @@
 import type { AuditRecord } from '@ambit/contracts';
+import { z } from 'zod';
 
 /** What an act took away, or may have: an agent or server that was changed may have been narrowed. */
 export type Taking =
@@ -7,8 +8,8 @@ export type Taking =
   | { readonly kind: 'secret'; readonly projectId: string; readonly name: string };
 
 const BY_ACTION: Readonly<Record<string, (target: string) => Taking | undefined>> = {
-  'token.revoked': (id) => ({ kind: 'token', id }),
-  'access.revoked': (id) => ({ kind: 'grant', id }),
+  'token.revoked': (id) => withId('token', id),
+  'access.revoked': (id) => withId('grant', id),
   'worker.revoked': (target) => pair(target, ([agentId, name]) => ({ kind: 'credential', agentId, name })),
   'principal.erase': (target) => ({ kind: 'principal', id: after(target, 'principal:') }),
   'session.delete': (target) => ({ kind: 'session', id: after(target, 'session:') }),
@@ -29,6 +30,9 @@ export function takingOf({ action, target }: Pick<AuditRecord, 'action' | 'targe
 }
 
 const after = (target: string, prefix: string): string => (target.startsWith(prefix) ? target.slice(prefix.length) : target);
+
+/** Where the target is no id, nothing can be found by it. */
+const withId = (kind: 'token' | 'grant', id: string): Taking | undefined => (z.uuid().safeParse(id).success ? { kind, id } : undefined);
 
 function pair(target: string, make: (parts: readonly [string, string]) => Taking): Taking | undefined {
   const [first, second, ...more] = target.split('/');
