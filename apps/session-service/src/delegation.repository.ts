@@ -152,10 +152,10 @@ export const delegations = {
     return row === null ? undefined : (await withTasks(db, [row]))[0];
   },
 
-  /** Delegations at work that an origin run started. */
-  async openOf(db: Reader, originRunId: string): Promise<string[]> {
-    const rows = await db.delegation.findMany({ where: { originRunId, status: 'running' }, select: { id: true }, orderBy: { id: 'asc' } });
-    return rows.map(({ id }) => id);
+  /** Delegations at work that an origin run started, those in the background too where asked for. */
+  async openOf(db: Reader, originRunId: string, { withBackground }: { readonly withBackground: boolean }): Promise<string[]> {
+    const where = { originRunId, status: 'running', ...(withBackground ? {} : { background: false }) };
+    return (await db.delegation.findMany({ where, select: { id: true }, orderBy: { id: 'asc' } })).map(({ id }) => id);
   },
 
   async childSessions(db: Reader, id: string): Promise<string[]> {

@@ -38,7 +38,7 @@ export class Endings {
     return ended;
   }
 
-  /** A run that did not complete ends what it delegated; a subagent's tells its parent how it ended. */
+  /** A run ends what it delegated, but what is in the background only where it did not complete; a subagent's tells its parent how it ended. */
   async end(unit: Unit, run: RunRecord, { status, fault, reason }: Ending): Promise<RunRecord> {
     await runs.closeAttempts(unit, run.id);
     for (const interaction of await interactions.unsettledOf(unit.sql, run.id))
@@ -48,17 +48,14 @@ export class Endings {
       ...(fault === undefined ? {} : { fault }),
       ...(reason === undefined ? {} : { reason }),
     });
-    if (status !== 'completed') await this.endDelegated(unit, run.originRunId, reason ?? 'the run that delegated it ended');
+    const delegated = await delegations.openOf(unit.sql, run.originRunId, { withBackground: status !== 'completed' });
+    for (const id of delegated)
+      await this.endDelegation(unit, id, { status: 'cancelled', reason: reason ?? 'the run that delegated it ended' });
     await this.#report(unit, ended);
     return ended;
   }
 
-  /** Cancels the children that an origin run started, and closes what it delegated. Sessions are locked before delegations, the parent's before its children's. */
-  async endDelegated(unit: Unit, originRunId: string, reason: string): Promise<void> {
-    for (const id of await delegations.openOf(unit.sql, originRunId)) await this.endDelegation(unit, id, { status: 'cancelled', reason });
-  }
-
-  /** Ends one delegation before its time. */
+  /** Ends one delegation before its time, and its children's runs. Sessions are locked before delegations, the parent's before its children's. */
   async endDelegation(unit: Unit, id: string, how: { readonly status: 'cancelled' | 'timed_out'; readonly reason: string }): Promise<void> {
     const children = await delegations.childSessions(unit.sql, id);
     for (const child of [...children].sort()) await sessions.lock(unit.sql, child);
