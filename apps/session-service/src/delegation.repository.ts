@@ -158,6 +158,12 @@ export const delegations = {
     return (await db.delegation.findMany({ where, select: { id: true }, orderBy: { id: 'asc' } })).map(({ id }) => id);
   },
 
+  /** Delegations at work that a session started. */
+  async running(db: Reader, sessionId: string): Promise<string[]> {
+    const where = { sessionId, status: 'running' };
+    return (await db.delegation.findMany({ where, select: { id: true }, orderBy: { id: 'asc' } })).map(({ id }) => id);
+  },
+
   async childSessions(db: Reader, id: string): Promise<string[]> {
     const rows = await db.delegationTask.findMany({ where: { delegationId: id, sessionId: { not: null } }, orderBy: { index: 'asc' } });
     return rows.flatMap(({ sessionId }) => (sessionId === null ? [] : [sessionId]));

@@ -64,10 +64,9 @@ export class DelegationService {
       for (const [index, task] of first.entries())
         ready.push(await this.#prepare(parent, { index, slotId: task.slotId, agent: slots[index], sender }, call));
       return this.transactions.run(async (unit) => {
-        await this.#hold(unit, [
-          { agent, ancestors: [], session: parent, subject: null, activeSkills: [] },
-          ...ready.map(({ whose }) => whose),
-        ]);
+        const own = { agent, ancestors: [], session: parent };
+        if (!(await this.whose.hold(unit, own, ...ready.map(({ whose }) => whose))))
+          throw fault(sessionService.startDelegation, 'TOOL_NOT_IN_SNAPSHOT');
         const again = await delegations.byOperation(unit.sql, input.operationId);
         if (again !== undefined) return publicDelegation(again);
         const run = await runs.find(unit.sql, input.runId);
@@ -151,12 +150,14 @@ export class DelegationService {
       const task = delegation.tasks.find(({ index }) => index === next);
       const parent = await sessions.find(this.transactions.read, delegation.sessionId);
       if (task === undefined || parent === undefined) return;
+      if (!(await this.#isStill(parent, delegation.runId)))
+        return this.#end({ sessionId: parent.id, id }, { status: 'cancelled', reason: 'the session has another agent now' });
       const child = await agents.find(this.transactions.read, task.agentId);
       const ready =
         child === undefined || !child.enabled ? undefined : await this.#prepare(parent, { ...task, agent: child, sender: delegation });
       await this.transactions.run(async (unit) => {
-        if (ready !== undefined) await this.#hold(unit, [{ ...ready.whose, session: parent }]);
-        else if (!(await sessions.hold(unit.sql, parent))) return;
+        const isThere = ready === undefined ? sessions.hold(unit.sql, parent) : this.whose.hold(unit, { ...ready.whose, session: parent });
+        if (!(await isThere)) return;
         const current = await delegations.lock(unit.sql, id);
         if (current === undefined || current.status !== 'running' || nextOf(current.mode, current.tasks) !== task.index) return;
         if (ready === undefined) return delegations.close(unit, current, 'failed');
@@ -179,6 +180,11 @@ export class DelegationService {
       if (call !== undefined)
         unit.audit({ action: 'delegation.kill', target: `session:${own.sessionId}`, projectId: null, reason: how.reason }, doerOf(call));
     });
+  }
+
+  /** Whether a session has the agent still that a run of it had. */
+  async #isStill(session: SessionRecord, runId: string): Promise<boolean> {
+    return (await runs.find(this.transactions.read, runId))?.agentId === session.agentId;
   }
 
   async #parent(runId: string): Promise<{ parent: SessionRecord; agent: Agent; sender: Sender }> {
@@ -218,17 +224,6 @@ export class DelegationService {
     const session = childOf(agent, { parent, slot: slotId }, new Date());
     const whose = await this.whose.ofMessage(agent, session, sender);
     return { index, whose, session, prepared: await this.snapshots.prepare(whose, within) };
-  }
-
-  /** Agents by id, then the parent's session: the order in which everybody locks. */
-  async #hold(unit: Unit, chains: readonly Whose[]): Promise<void> {
-    const all = new Map(chains.flatMap(({ agent, ancestors }) => [agent, ...ancestors]).map((one) => [one.id, one]));
-    for (const id of [...all.keys()].sort()) {
-      const one = all.get(id);
-      if (one !== undefined) await agents.hold(unit.sql, one);
-    }
-    const parent = chains[0]?.session ?? null;
-    if (parent === null || !(await sessions.hold(unit.sql, parent))) throw fault(sessionService.startDelegation, 'TOOL_NOT_IN_SNAPSHOT');
   }
 
   async #launch(unit: Unit, delegation: DelegationRecord, child: Ready & { readonly previous: string | null }): Promise<void> {

@@ -4,6 +4,7 @@ import { Injectable } from '@nestjs/common';
 import { agents, withFresh } from './agent.repository.js';
 import { aftercares, type Aftercare } from './aftercare.repository.js';
 import { AftercareService } from './aftercare.service.js';
+import { delegations } from './delegation.repository.js';
 import { doerOf } from './doer.js';
 import { modeAfterMove, moveRefusal } from './domain/moving.js';
 import type { RunRecord } from './domain/run-state.js';
@@ -79,7 +80,7 @@ export class MoveService {
     return this.#settled(cleared);
   }
 
-  /** Its open run with all that waits in it, its queue and its mappings. */
+  /** Its open run with all that waits in it, what it delegated, its queue and its mappings. */
   async #empty(unit: Unit, session: SessionRecord, { reason, call }: { readonly reason: string; readonly call: Call }): Promise<Emptied> {
     const left = await runs.left(unit.sql, session.id);
     const ended: RunRecord[] = [];
@@ -87,6 +88,9 @@ export class MoveService {
       const run = await this.endings.cancel(unit, runId, reason);
       if (run !== undefined) ended.push(run);
     }
+    // In the background and of runs that have long completed: it has the authority of the agent that the session had.
+    for (const id of await delegations.running(unit.sql, session.id))
+      await this.endings.endDelegation(unit, id, { status: 'cancelled', reason });
     await inbound.dropQueue(unit, session.id);
     const fingerprints = await snapshots.unmap(unit.sql, session.id);
     const stopped = left.filter(({ runId }) => ended.some(({ id }) => id === runId));

@@ -8,17 +8,20 @@ import { sessions, type SessionRecord } from './session.repository.js';
 import { tape } from './tape.repository.js';
 import { Transactions, type Unit } from './transactions.repository.js';
 
+type Held = Pick<Whose, 'agent' | 'ancestors' | 'session'>;
+
 /** Puts together for whom a run is composed: its agent, the agents above, the session's choice, and what filters may read. */
 @Injectable()
 export class WhoseReader {
   constructor(private readonly transactions: Transactions) {}
 
   /**
-   * Holds everything that was composed from as it was read until the transaction ends: agents by id, then the session. False where the session is gone;
-   * {@link Overtaken} where anything changed.
+   * Holds everything that was composed from as it was read until the transaction ends: agents by id, those of others too, then the first one's session,
+   * which is the order in which everybody locks. False where the session is gone; {@link Overtaken} where anything changed.
    */
-  async hold(unit: Unit, { agent, ancestors, session }: Whose): Promise<boolean> {
-    const chain = new Map([agent, ...ancestors].map((one) => [one.id, one]));
+  async hold(unit: Unit, own: Held, ...others: readonly Held[]): Promise<boolean> {
+    const { session } = own;
+    const chain = new Map([own, ...others].flatMap(({ agent, ancestors }) => [agent, ...ancestors]).map((one) => [one.id, one]));
     for (const id of [...chain.keys()].sort()) {
       const one = chain.get(id);
       if (one !== undefined) await agents.hold(unit.sql, one);
