@@ -31,6 +31,13 @@ export const erasure = {
     return rows.map(({ id }) => id);
   },
 
+  /** Messages that wait: a principal's, in whoever's session, and all in its own. */
+  async queuedOf(db: Reader, principal: string): Promise<void> {
+    await db.$executeRaw`
+      DELETE FROM "session_service"."queued_message" WHERE "message"->'principal'->>'id' = ${principal}
+        OR "session_id" IN (SELECT "id" FROM "session_service"."session" WHERE "principal_id" = ${principal})`;
+  },
+
   /** What a principal said, and what its runs did, wherever it stands; gives how many entries. */
   async principal(db: Reader, principal: string): Promise<number> {
     const entries = await db.$executeRaw`
@@ -41,9 +48,7 @@ export const erasure = {
       UPDATE "session_service"."interaction" SET "arguments_preview" = '{}', "question" = NULL, "answer" = NULL, "reason" = NULL, "principal" = jsonb_set("principal", '{display}', '""')
       WHERE "principal"->>'id' = ${principal} OR "session_id" IN (SELECT "id" FROM "session_service"."session" WHERE "principal_id" = ${principal})`;
     await db.$executeRaw`UPDATE "session_service"."interaction" SET "decided_by" = jsonb_set("decided_by", '{display}', '""') WHERE "decided_by"->>'id' = ${principal}`;
-    await db.$executeRaw`
-      DELETE FROM "session_service"."queued_message" WHERE "message"->'principal'->>'id' = ${principal}
-        OR "session_id" IN (SELECT "id" FROM "session_service"."session" WHERE "principal_id" = ${principal})`;
+    await erasure.queuedOf(db, principal);
     await db.receipt.deleteMany({ where: { principalId: principal } });
     await db.$executeRaw`UPDATE "session_service"."run" SET "principal" = jsonb_set("principal", '{display}', '""'), "reply_to" = NULL WHERE "principal"->>'id' = ${principal}`;
     await db.$executeRaw`

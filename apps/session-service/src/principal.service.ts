@@ -20,8 +20,15 @@ export class PrincipalService {
     { principal }: Parsed<typeof sessionService.erasePrincipal>,
     call: Call,
   ): Promise<Output<typeof sessionService.erasePrincipal>> {
-    const open = await erasure.openRunsOf(this.transactions.read, principal);
-    for (const runId of open) await this.runs.cancelFor(runId, { reason: 'its principal is erased', doer: doerOf(call) });
+    // First: the end of a run begins the message that waits for it.
+    await this.transactions.run((unit) => erasure.queuedOf(unit.sql, principal));
+    const ended = new Set<string>();
+    // Again and again, because one may have begun meanwhile.
+    for (let open = await this.#open(principal); open.length > 0; open = await this.#open(principal)) {
+      call.signal.throwIfAborted();
+      for (const runId of open) await this.runs.cancelFor(runId, { reason: 'its principal is erased', doer: doerOf(call) });
+      for (const runId of open) ended.add(runId);
+    }
     return this.transactions.run(async (unit) => {
       const sessionIds = await erasure.sessionsOf(unit.sql, principal, SESSIONS);
       const entries = await erasure.principal(unit.sql, principal);
@@ -29,7 +36,11 @@ export class PrincipalService {
         { action: 'principal.erase', target: `principal:${principal}`, projectId: null, reason: `${entries} entries` },
         doerOf(call),
       );
-      return { runs: open.length, entries, sessionIds };
+      return { runs: ended.size, entries, sessionIds };
     });
+  }
+
+  #open(principal: string): Promise<string[]> {
+    return erasure.openRunsOf(this.transactions.read, principal);
   }
 }

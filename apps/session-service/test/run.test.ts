@@ -1,9 +1,10 @@
+import { randomBytes } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { digestOf, operationId, readSnapshot } from '@ambit/capability';
 import { journalSubject, sessionService, snapshotKey, toolGateway } from '@ambit/contracts';
-import { collect } from '@ambit/testing';
-import { ask, bob, call, codeOf, Fixture } from './fixture.js';
+import { collect, withClient } from '@ambit/testing';
+import { ask, bob, call, codeOf, Fixture, type Attempt } from './fixture.js';
 import { verifies } from '../../../test/verifies.js';
 
 let fixture: Fixture;
@@ -263,4 +264,86 @@ verifies('R-EXEC-16#2', 'the same round twice is told to the model, and four tim
   await round(3);
   expect(await codeOf(fixture.read(attempt))).toBe('TURN_ENDED');
   expect(await fixture.bus.call(sessionService.getRun, { id: runId })).toMatchObject({ status: 'failed', fault: { code: 'NO_PROGRESS' } });
+});
+
+it('a principal erased with a message that waits: nothing of it begins any more, and its open run ends', async () => {
+  const erin = { ...bob, id: 'user:erin' };
+  const agent = await fixture.agent();
+  const sent = await fixture.send(agent, 'First', { principal: erin });
+  const attempt = await fixture.begin(agent.id);
+  expect(await fixture.send(agent, 'Second', { principal: erin })).toMatchObject({ sessionId: sent.sessionId, queued: true });
+  expect(await fixture.bus.call(sessionService.erasePrincipal, { principal: erin.id })).toMatchObject({ runs: 1 });
+  const { items } = await fixture.bus.call(sessionService.listRuns, { sessionId: sent.sessionId });
+  expect(items).toMatchObject([{ id: attempt.ref.runId, status: 'cancelled' }]);
+});
+
+/** A run that handed work to two subagents in the background, as a chain, and one to a third that it waits for. */
+async function delegating() {
+  const agent = await fixture.agent({
+    policy: { servers: null, skills: null, plugins: null, subagents: { helper: { agent: 'self' } } },
+  });
+  await fixture.send(agent);
+  const parent = await fixture.begin(agent.id);
+  const task = { slotId: 'helper', title: 'Look', prompt: 'Look into it.' };
+  const start = (of: { background: boolean; mode: 'parallel' | 'chain' }) =>
+    fixture.bus.call(sessionService.startDelegation, {
+      ...of,
+      runId: parent.ref.runId,
+      operationId: randomBytes(32).toString('hex'),
+      tasks: of.mode === 'chain' ? [task, task] : [task],
+    });
+  const chain = await start({ background: true, mode: 'chain' });
+  const behind = await fixture.begin(agent.id);
+  const waited = await start({ background: false, mode: 'parallel' });
+  const before = await fixture.begin(agent.id);
+  const { sessionId } = parent.ref;
+  const standing = async () => {
+    const { items } = await fixture.bus.call(sessionService.listDelegations, { sessionId });
+    return [chain, waited].map(({ id }) => items.find((one) => one.id === id)?.status);
+  };
+  const statusOf = async ({ ref }: Attempt) => (await fixture.bus.call(sessionService.getRun, { id: ref.runId })).status;
+  const complete = async (one: Attempt) => {
+    await fixture.step(one, 0);
+    return fixture.finish(one, 'completed');
+  };
+  return { agent, parent, sessionId, behind, before, standing, statusOf, complete };
+}
+
+it('what a run delegated ends with it, but what is in the background not where the run completed', async () => {
+  const done = await delegating();
+  await done.complete(done.parent);
+  expect(await done.standing()).toEqual(['running', 'cancelled']);
+  expect([await done.statusOf(done.behind), await done.statusOf(done.before)]).toEqual(['running', 'cancelled']);
+  const failed = await delegating();
+  await fixture.finish(failed.parent, 'failed');
+  expect(await failed.standing()).toEqual(['cancelled', 'cancelled']);
+});
+
+it('a session that is moved or cleared ends what a completed run of it delegated', async () => {
+  for (const how of ['move', 'clear']) {
+    const { parent, sessionId, behind, standing, statusOf, complete } = await delegating();
+    await complete(parent);
+    if (how === 'clear') await fixture.bus.call(sessionService.clearSession, { id: sessionId });
+    else await fixture.bus.call(sessionService.transferSession, { id: sessionId, agentId: (await fixture.agent()).id });
+    expect(await statusOf(behind)).toBe('cancelled');
+    expect(await standing()).toEqual(['cancelled', 'cancelled']);
+  }
+});
+
+it('a chain of a session that has another agent by now ends with the task at work', async () => {
+  const { agent, parent, sessionId, behind, standing, complete } = await delegating();
+  await complete(parent);
+  const other = await fixture.agent();
+  // As a move left it that did not end what was delegated.
+  await withClient(fixture.postgres.url, async (client) => {
+    await client.query('UPDATE "session_service"."session" SET "agent_id" = $2, "version" = "version" + 1 WHERE "id" = $1', [
+      sessionId,
+      other.id,
+    ]);
+  });
+  await complete(behind);
+  expect(await standing()).toEqual(['cancelled', 'cancelled']);
+  expect((await fixture.bus.call(sessionService.listRuns, { agentId: agent.id })).items.filter(({ endedAt }) => endedAt === null)).toEqual(
+    [],
+  );
 });
