@@ -139,7 +139,10 @@ export class BatchRunner {
 
   async #refuse(batch: Batch, refused: readonly { readonly request: CallRequest; readonly end: CallEnd }[]): Promise<void> {
     const standing = await Promise.all(
-      refused.map(async ({ request, end }) => ({ operation: request.operation, end: await this.runner.refusedOrClaimed(request, end) })),
+      refused.map(async ({ request, end }) => ({
+        operation: request.operation,
+        end: await this.runner.refusedOrClaimed(request.operation, end),
+      })),
     );
     const recorded: { operation: Operation; end: Extract<CallEnd, { kind: 'refused' }> }[] = [];
     for (const { operation, end } of standing) {
@@ -154,13 +157,13 @@ export class BatchRunner {
 
   async #ask(batch: Batch, all: readonly AskedCall[], firstOrder: number): Promise<void> {
     if (all.length === 0) return;
-    const asks: AskedCall[] = [];
-    for (const asked of all) {
-      // The policy, or a reviewer, may say now that a call is to be asked about which has run before.
-      const end = await this.runner.claimed(asked.operation);
-      if (end?.kind === 'outcome') batch.set(resultOf(asked.operation.call.callId, end.outcome, end.whole));
-      else asks.push(asked);
-    }
+    // The policy, or a reviewer, may say now that a call is to be asked about which has run before, or runs now by an approval.
+    const standing = await Promise.all(all.map(({ operation }) => this.runner.claimed(operation)));
+    const asks = all.filter(({ operation }, index) => {
+      const end = standing[index];
+      if (end?.kind === 'outcome') batch.set(resultOf(operation.call.callId, end.outcome, end.whole));
+      return end?.kind !== 'outcome';
+    });
     if (asks.length === 0) return;
     const answers = await this.asking.ask(batch.start, asks, firstOrder);
     for (const { operation } of asks) {

@@ -77,17 +77,20 @@ export class CallRunner {
   }
 
   /** How a refused call stands: one that was claimed before is answered with what became of it, whatever the gates say now. */
-  async refusedOrClaimed(request: CallRequest, refusal: CallEnd): Promise<CallEnd> {
-    const { operation } = request;
-    return this.calls.join(operation.operationId, async () => {
-      return (await this.claimed(operation)) ?? refusal;
+  async refusedOrClaimed({ originRunId, operationId }: Operation, refusal: CallEnd): Promise<CallEnd> {
+    return this.calls.join(operationId, async () => {
+      const claim = await this.journal.readClaim(originRunId, operationId);
+      return claim === undefined ? refusal : this.foreign.follow(claim);
     });
   }
 
-  /** What became of a call that was claimed before, here or elsewhere. */
+  /**
+   * What became of a call that was claimed before, here or elsewhere; one that is under way here is waited for. Nothing is joined before there is a
+   * claim: whoever executes the call with an approval must not be answered by a look at it.
+   */
   async claimed({ originRunId, operationId }: Operation): Promise<CallEnd | undefined> {
     const claim = await this.journal.readClaim(originRunId, operationId);
-    return claim === undefined ? undefined : this.foreign.follow(claim);
+    return claim === undefined ? undefined : this.calls.join(operationId, () => this.foreign.follow(claim));
   }
 
   async #run(request: CallRequest, first: Standing, decided: Decided | undefined): Promise<CallEnd> {

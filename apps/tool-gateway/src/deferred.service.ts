@@ -118,7 +118,7 @@ export class DeferredService {
             detail: 'the target, the arguments or the policy are others than the approved ones',
             rule: end.kind === 'asks' ? end.rule : null,
           };
-    const standing = request === undefined ? refusal : await this.runner.refusedOrClaimed(request, refusal);
+    const standing = request === undefined ? refusal : await this.runner.refusedOrClaimed(request.operation, refusal);
     if (standing.kind === 'outcome') return standing;
     await this.refusals.forPeople(at.held.authority, [{ operation: at.operation, end: refusal }]);
     return refusal;

@@ -17,7 +17,7 @@ export class ForeignClaims {
     @Inject(LOG) private readonly log: Logger,
   ) {}
 
-  /** Waits for the outcome as long as its gateway lives, which ends every call with its run's time; parks the call when it does not live. */
+  /** For whoever joined the operation, so that no attempt of ours is under way. Waits for the outcome as long as its gateway lives, which ends every call with its run's time; parks the call when it does not live. */
   async follow(claim: Claim): Promise<CallEnd> {
     for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(LONGEST_LOOK_MS, pauseMs * 2)) {
       const outcome = await this.journal.readOutcome(claim.originRunId, claim.operationId);

@@ -129,3 +129,44 @@ it('answers `running` when the caller’s time is up, and attaches when it asks 
   expect(await again).toMatchObject([{ status: 'completed', content: [{ text: 'at last' }] }]);
   expect(world.effects(world.operation(run, 0, call.callId))).toBe(1);
 });
+
+it('waits for a call that runs by its approval when its batch is sent again, and parks nothing', async () => {
+  const run = await world.run([mcpTool('say')], { policy: { rules: [{ decision: 'ask', tool: '*say' }] } });
+  const call = intend('mcp__echo__say');
+  const operation = world.operation(run, 0, call.callId);
+  expect(await world.execute(run, 0, [call])).toMatchObject([{ status: 'waiting' }]);
+  let reached: () => void = () => undefined;
+  const isReached = new Promise<void>((resolve) => (reached = resolve));
+  let finish: () => void = () => undefined;
+  const finished = new Promise<void>((resolve) => (finish = resolve));
+  world.serve = async () => {
+    reached();
+    await finished;
+    return { result: { content: [{ type: 'text', text: 'at last' }] } };
+  };
+  await world.approve(world.approval(run, call));
+  await isReached;
+  expect(await world.send(run, { calls: [call], timeoutMs: 3_000 })).toEqual([{ callId: call.callId, status: 'running' }]);
+  expect(await world.fact(run, operation, 'outcome')).toBeUndefined();
+  const again = world.send(run, { calls: [call] });
+  finish();
+  expect(await again).toMatchObject([{ status: 'completed', content: [{ text: 'at last' }] }]);
+  expect((await world.settlement(operation)).result).toMatchObject({ status: 'completed' });
+  expect(world.effects(operation)).toBe(1);
+});
+
+it('keeps the record of calls whose server answers what Postgres does not take, and of those beside them', async () => {
+  const run = await world.run([mcpTool('say')]);
+  const [odd, failed, plain] = [intend('mcp__echo__say', { n: 1 }), intend('mcp__echo__say', { n: 2 }), intend('mcp__echo__say', { n: 3 })];
+  const half = '\ud83d';
+  world.serve = ({ operationId }) => {
+    const text = operationId === world.operation(run, 0, plain.callId) ? 'fine' : `half ${half} a character, and \u0000`;
+    return { result: { content: [{ type: 'text', text }], isError: operationId === world.operation(run, 0, failed.callId) } };
+  };
+  await world.execute(run, 0, [odd, failed, plain]);
+  const items = async () => (await world.nats.bus.call(toolGateway.listCalls, { runId: run.runId })).items;
+  await world.until(async () => (await items()).length === 3);
+  expect((await items()).map(({ callId, status }) => `${callId} ${status}`).sort()).toEqual(
+    [`${odd.callId} completed`, `${failed.callId} failed`, `${plain.callId} completed`].sort(),
+  );
+});

@@ -1,5 +1,3 @@
-import { randomUUID } from 'node:crypto';
-import { argumentsHash } from '@ambit/capability';
 import { Policy, toolGateway, type DeferredCall, type IntendedCall } from '@ambit/contracts';
 import { collect, collectEndedCalls } from '@ambit/testing';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
@@ -25,41 +23,15 @@ async function waiting(): Promise<{ run: TestRun; call: IntendedCall }> {
   return { run, call };
 }
 
-function job(run: TestRun, call: IntendedCall, more: Partial<DeferredCall> = {}): DeferredCall {
-  const target = run.snapshot.tools.find((tool) => tool.name === call.name)?.target ?? null;
-  return {
-    schemaVersion: 1,
-    interactionId: randomUUID(),
-    operationId: world.operation(run, 0, call.callId),
-    runId: run.runId,
-    originRunId: run.originRunId,
-    sessionId: run.sessionId,
-    agentId: run.agentId,
-    fingerprint: run.authority.fingerprint,
-    step: 0,
-    call,
-    argumentsHash: argumentsHash(call.arguments),
-    target,
-    policyVersion: 1,
-    decidedBy: { id: 'user:bob', kind: 'person', issuer: 'local', display: 'Bob' },
-    decidedAt: new Date().toISOString(),
-    ...more,
-  };
-}
-
-async function approve(approved: DeferredCall, id: string = randomUUID()): Promise<void> {
-  await world.nats.bus.enqueue(toolGateway.executeDeferred, approved, { keys: { sessionId: approved.sessionId }, id });
-}
-
 verifies(['R-PERM-6#4', 'R-EXEC-21#1'], 'executes an approved call once, however often its job is delivered, and settles it', async () => {
   const [started, ended] = await Promise.all([
     collect(world.nats.connection, toolGateway.callStarted),
     collectEndedCalls(world.nats.connection),
   ]);
   const { run, call } = await waiting();
-  const approved = job(run, call);
+  const approved = world.approval(run, call);
   // Two messages: each gateway may take one at the same time.
-  await Promise.all([approve(approved), approve(approved), approve(approved)]);
+  await Promise.all([world.approve(approved), world.approve(approved), world.approve(approved)]);
   for (let count = 1; count <= 3; count++) await world.settlement(approved.operationId, count);
   expect(world.effects(approved.operationId)).toBe(1);
   for (const settled of world.settled.filter((one) => one.operationId === approved.operationId))
@@ -102,8 +74,8 @@ verifies(
       for (const { change, more, code } of cases) {
         const { run, call } = await waiting();
         await change(run);
-        const approved = job(run, call, more);
-        await approve(approved);
+        const approved = world.approval(run, call, more);
+        await world.approve(approved);
         expect((await world.settlement(approved.operationId)).result).toMatchObject({
           callId: call.callId,
           status: 'refused',
@@ -118,8 +90,8 @@ verifies(
 
 it('does not execute a job whose operation is not the asking call’s', async () => {
   const { run, call } = await waiting();
-  const approved = job(run, { ...call, callId: 'another' }, { operationId: world.operation(run, 0, call.callId) });
-  await approve(approved);
+  const approved = world.approval(run, { ...call, callId: 'another' }, { operationId: world.operation(run, 0, call.callId) });
+  await world.approve(approved);
   expect((await world.settlement(approved.operationId)).result).toMatchObject({
     status: 'refused',
     fault: { code: 'TOOL_NOT_IN_SNAPSHOT' },
@@ -132,8 +104,8 @@ verifies('R-PERM-5#1', 'an approval of a change of settings is used up by its ca
   const change = (): IntendedCall => intend('settings_write', { model: 'another' });
   const call = change();
   expect(await world.execute(run, 0, [call])).toMatchObject([{ status: 'waiting' }]);
-  const approved = job(run, call);
-  await approve(approved);
+  const approved = world.approval(run, call);
+  await world.approve(approved);
   await world.settlement(approved.operationId);
   expect(await world.fact(run, approved.operationId, 'claim')).toMatchObject({ interactionId: approved.interactionId });
   const next = change();

@@ -16,6 +16,7 @@ import {
   buckets,
   leaseKey,
   type Claim,
+  type DeferredCall,
   type Outcome,
   fault,
   journalSubject,
@@ -305,6 +306,32 @@ export class World {
     if (last === undefined) throw new Error('not settled');
     return last;
   }
+  /** The job of an approved call of a run's first step. */
+  approval(run: TestRun, call: IntendedCall, more: Partial<DeferredCall> = {}): DeferredCall {
+    return {
+      schemaVersion: 1,
+      interactionId: randomUUID(),
+      operationId: this.operation(run, 0, call.callId),
+      runId: run.runId,
+      originRunId: run.originRunId,
+      sessionId: run.sessionId,
+      agentId: run.agentId,
+      fingerprint: run.authority.fingerprint,
+      step: 0,
+      call,
+      argumentsHash: argumentsHash(call.arguments),
+      target: run.snapshot.tools.find((tool) => tool.name === call.name)?.target ?? null,
+      policyVersion: 1,
+      decidedBy: { id: 'user:bob', kind: 'person', issuer: 'local', display: 'Bob' },
+      decidedAt: new Date().toISOString(),
+      ...more,
+    };
+  }
+
+  async approve(approved: DeferredCall, id: string = randomUUID()): Promise<void> {
+    await this.nats.bus.enqueue(toolGateway.executeDeferred, approved, { keys: { sessionId: approved.sessionId }, id });
+  }
+
   /** Looks again and again, at most ten seconds. */
   async until(holds: () => boolean | Promise<boolean>): Promise<void> {
     for (const end = performance.now() + 10_000; ;) {
