@@ -7,6 +7,8 @@ import { BoundedMap } from './domain/bounded-map.js';
 type Kept = Server['argumentsKept'];
 
 const REMEMBERED_MS = 30_000;
+/** So that nobody is asked for each call while there is no answer. */
+const SILENCE_MS = 1_000;
 const SERVERS = 1_000;
 
 /** What of a call's arguments is kept for people: as the administrator of its server says, redacted where there is no server. Never asked on a call's path. */
@@ -35,7 +37,7 @@ export class ArgumentsPolicy {
       ({ argumentsKept }) => argumentsKept,
       (): Kept => {
         // Nobody says what may be kept: nothing is, until somebody does.
-        this.#known.delete(serverId);
+        this.#known.set(serverId, { until: performance.now() + SILENCE_MS, kept: Promise.resolve('digest') });
         return 'digest';
       },
     );

@@ -1,18 +1,25 @@
-import type { Claim } from '@ambit/contracts';
+import type { Target } from '@ambit/contracts';
 import { DB, type GatewayDb } from '@ambit/db';
 import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { ArgumentsPolicy } from './arguments.policy.js';
 const WRITE_EVERY_MS = 250;
-const WRITE_AT = 1_000;
+const TOGETHER = 1_000;
 const MAX_WAITING = 5_000;
+
+interface Waiting {
+  readonly operationId: string;
+  readonly target: Target | null;
+  readonly input: Readonly<Record<string, unknown>> | string;
+}
 
 /** Keeps the arguments of calls for people, as far as their servers let it, written in bunches beside the call's path. The tape has the arguments themselves. */
 @Injectable()
 export class CallArguments implements OnApplicationShutdown {
-  #waiting: { operationId: string; target: Claim['target']; input: Readonly<Record<string, unknown>> }[] = [];
+  #waiting: Waiting[] = [];
   #timer: NodeJS.Timeout | undefined;
-  #writing: Promise<void> = Promise.resolve();
+  #writing: Promise<void> | undefined;
+  #isClosing = false;
 
   constructor(
     @Inject(DB) private readonly db: GatewayDb,
@@ -20,16 +27,18 @@ export class CallArguments implements OnApplicationShutdown {
     @Inject(LOG) private readonly log: Logger,
   ) {}
 
-  keep({ operationId, target }: Pick<Claim, 'operationId' | 'target'>, input: Readonly<Record<string, unknown>>): void {
+  /** Takes arguments, or the text that stands for those that cannot be read. Where too much waits they are not kept. */
+  keep({ operationId, target }: { readonly operationId: string; readonly target: Target | null }, input: Waiting['input']): void {
     if (this.#waiting.length >= MAX_WAITING) return;
     this.#waiting.push({ operationId, target, input });
-    if (this.#waiting.length >= WRITE_AT) this.#write();
-    else this.#timer ??= setTimeout(() => this.#write(), WRITE_EVERY_MS);
+    this.#later();
   }
 
   async onApplicationShutdown(): Promise<void> {
-    this.#write();
+    this.#isClosing = true;
+    clearTimeout(this.#timer);
     await this.#writing;
+    while (this.#waiting.length > 0) await this.#write();
   }
 
   /** One statement, however many rows. */
@@ -40,22 +49,30 @@ export class CallArguments implements OnApplicationShutdown {
       SELECT * FROM json_to_recordset(${JSON.stringify(rows)}::json) AS a("operationId" text, "preview" text) ON CONFLICT DO NOTHING`;
   }
 
-  #write(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    const waiting = this.#waiting.splice(0);
-    if (waiting.length === 0) return;
-    this.#writing = this.#writing
-      .then(() =>
-        Promise.all(
-          waiting.map(async ({ operationId, target, input }) => ({ operationId, preview: await this.policy.textOf(target, input) })),
-        ),
-      )
-      .then((rows) => rows.flatMap(({ operationId, preview }) => (preview === undefined ? [] : [{ operationId, preview }])))
-      .then((rows) => this.#insert(rows))
-      .then(
-        () => undefined,
-        (error: unknown) => this.log.warn({ error, calls: waiting.length }, 'arguments of calls could not be kept for people'),
+  /** One write at a time: what comes meanwhile waits, and is bounded by that. */
+  #later(): void {
+    if (this.#isClosing || this.#writing !== undefined) return;
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      this.#writing = this.#write().finally(() => {
+        this.#writing = undefined;
+        if (this.#waiting.length > 0) this.#later();
+      });
+    }, WRITE_EVERY_MS);
+  }
+
+  async #write(): Promise<void> {
+    const waiting = this.#waiting.splice(0, TOGETHER);
+    try {
+      const rows = await Promise.all(
+        waiting.map(async ({ operationId, target, input }) => ({
+          operationId,
+          preview: typeof input === 'string' ? input : await this.policy.textOf(target, input),
+        })),
       );
+      await this.#insert(rows.flatMap(({ operationId, preview }) => (preview === undefined ? [] : [{ operationId, preview }])));
+    } catch (error) {
+      this.log.warn({ error, calls: waiting.length }, 'arguments of calls could not be kept for people');
+    }
   }
 }

@@ -12,7 +12,7 @@ import {
 } from '@ambit/contracts';
 import { addToOutbox, appendAudit, appendAudits, DB, Prisma, type GatewayDb } from '@ambit/db';
 import { Inject, Injectable } from '@nestjs/common';
-import { endedEntry, principalOf, refusedEntry } from './domain/audit-entries.js';
+import { type Resolution, endedEntry, principalOf, refusedEntry, resolvedEntry } from './domain/audit-entries.js';
 import { recordOf, type CallRow } from './domain/call-record.js';
 
 const OWNER = 'tool-gateway';
@@ -32,7 +32,6 @@ export interface RefusedCall {
   readonly target: Target | null;
   readonly argumentsHash: string;
   /** Undefined where only the digest may be kept. */
-  readonly preview: string | undefined;
   readonly fingerprint: string;
   readonly principal: Principal;
   readonly rule: string | null;
@@ -66,13 +65,6 @@ export interface CallFilter {
   readonly parked?: boolean | undefined;
 }
 
-export interface Resolution {
-  readonly as: 'completed' | 'failed';
-  readonly by: Principal;
-  readonly note: string;
-  readonly at: string;
-}
-
 /** A claim in Postgres whose outcome is not there yet. */
 export interface UnendedCall {
   readonly operationId: string;
@@ -90,10 +82,6 @@ export class CallRepository {
   async refuse(calls: readonly RefusedCall[]): Promise<void> {
     await this.db.$transaction(async (transaction) => {
       await transaction.gatewayCall.createMany({ data: calls.map(refusedRow), skipDuplicates: true });
-      await transaction.gatewayArguments.createMany({
-        data: calls.flatMap(({ operationId, preview }) => (preview === undefined ? [] : [{ operationId, preview }])),
-        skipDuplicates: true,
-      });
       await addToOutbox(transaction, OWNER, calls.map(refusedEvent));
       await appendAudits(
         transaction,
@@ -133,6 +121,11 @@ export class CallRepository {
       );
       return freshlyEnded;
     }, TRANSACTION);
+  }
+
+  /** Rejects while Postgres does not answer. */
+  async answers(): Promise<void> {
+    await this.db.$queryRaw`SELECT 1`;
   }
 
   /** How calls stand here, by operation id; one that is not here has no entry. */
@@ -176,21 +169,7 @@ export class CallRepository {
       });
       if (count === 0) return false;
       const row = await transaction.gatewayCall.findUniqueOrThrow({ where: { operationId } });
-      await appendAudit(transaction, OWNER, {
-        at: resolution.at,
-        actor: resolution.by,
-        principal: principalOf(row.principal),
-        via: null,
-        projectId: row.projectId,
-        action: `call.resolve.${resolution.as}`,
-        target: `${row.tool} ${operationId}`,
-        beforeDigest: row.argumentsHash,
-        afterDigest: null,
-        rule: row.rule,
-        reason: resolution.note,
-        traceId: null,
-        retention: 'audit',
-      });
+      await appendAudit(transaction, OWNER, resolvedEntry(row, resolution));
       return true;
     });
     return isResolved ? this.find(operationId) : undefined;
@@ -257,10 +236,10 @@ function claimOf({ claimedAt, target, ...row }: CallRow): Claim {
   return Claim.parse({ ...row, schemaVersion: 1, attempt: 0, target, at: claimedAt.toISOString() });
 }
 
-/** JSON that PostgreSQL takes: a NUL is written as the sign for what cannot be shown. */
+/** JSON that PostgreSQL takes: a NUL and half a character are written as the sign for what cannot be shown. */
 function jsonOf(value: unknown): string {
-  const text = JSON.stringify(value);
-  return text.includes('\\u0000') ? text.replaceAll('\\u0000', '\\ufffd') : text;
+  // Only halves are escaped: a whole character of two stands as itself.
+  return JSON.stringify(value).replace(/\\u(?:0000|d[89a-f][0-9a-f]{2})/g, '\\ufffd');
 }
 
 function claimedRow({ at, schemaVersion: _version, attempt: _attempt, ...claim }: Claim) {

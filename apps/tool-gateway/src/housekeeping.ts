@@ -20,6 +20,7 @@ const AT_ONCE = 500;
 export class Housekeeping implements OnApplicationBootstrap, OnApplicationShutdown {
   readonly #timers: NodeJS.Timeout[] = [];
   #parking: Promise<void> | undefined;
+  #purging: Promise<void> | undefined;
   #isClosing = false;
 
   constructor(
@@ -42,20 +43,14 @@ export class Housekeeping implements OnApplicationBootstrap, OnApplicationShutdo
   onApplicationBootstrap(): void {
     this.#timers.push(
       setInterval(() => this.#park(), PARK_MS),
-      setInterval(
-        () =>
-          void this.purge(new Date(Date.now() - PURGE_AFTER_MS)).catch((error: unknown) =>
-            this.log.warn({ error }, 'the journal was not purged'),
-          ),
-        PURGE_MS,
-      ),
+      setInterval(() => this.#purge(), PURGE_MS),
     );
     this.#park();
   }
   async onApplicationShutdown(): Promise<void> {
     this.#isClosing = true;
     for (const timer of this.#timers) clearInterval(timer);
-    await this.#parking;
+    await Promise.all([this.#parking, this.#purging]);
   }
 
   /** Records as indeterminate every open claim whose gateway has no lease. */
@@ -81,11 +76,12 @@ export class Housekeeping implements OnApplicationBootstrap, OnApplicationShutdo
     const manager = await jetstreamManager(this.bus.connection, { checkAPI: false });
     let purged = 0;
     for (const originRunId of runs) {
+      if (this.#isClosing) break;
       const filter = journalSubject.operationsOf(originRunId);
       // Read before what is compared: nothing that came later is purged.
       const { last_seq: last } = (await manager.streams.info(streams.journal.name)).state;
-      const leftToOthers = await this.reconciliation.bring(filter);
-      if (leftToOthers > 0 || !(await this.repository.isSettled(originRunId))) continue;
+      const missed = await this.reconciliation.bring(filter);
+      if (missed > 0 || !(await this.repository.isSettled(originRunId))) continue;
       await manager.streams.purge(streams.journal.name, { filter, seq: last + 1 });
       await this.repository.purged(originRunId, new Date());
       purged++;
@@ -101,5 +97,15 @@ export class Housekeeping implements OnApplicationBootstrap, OnApplicationShutdo
         (error: unknown) => (this.#isClosing ? undefined : this.log.warn({ error }, 'calls of gone gateways could not be looked for')),
       )
       .finally(() => (this.#parking = undefined));
+  }
+
+  #purge(): void {
+    if (this.#isClosing) return;
+    this.#purging ??= this.purge(new Date(Date.now() - PURGE_AFTER_MS))
+      .then(
+        () => undefined,
+        (error: unknown) => (this.#isClosing ? undefined : this.log.warn({ error }, 'the journal was not purged')),
+      )
+      .finally(() => (this.#purging = undefined));
   }
 }

@@ -11,6 +11,8 @@ import { StoredFacts } from './stored-facts.js';
 /** Facts are taken in bunches: a bunch costs Postgres about as much as one fact. */
 const GATHER_MS = 250;
 const RETRY_MS = 1_000;
+/** Facts in one transaction: however many wait, each takes its time and no more. */
+const TOGETHER = 1_000;
 
 /**
  * Brings facts of the journal into Postgres, where people look and where they may stay when the journal is emptied. Off every call's path. What
@@ -57,8 +59,32 @@ export class Projection implements OnApplicationBootstrap, OnApplicationShutdown
     await this.#begin();
   }
 
-  /** Writes facts as they stand in the journal and tells of calls that ended by them. Repeating it changes nothing. */
-  async project(facts: readonly OperationFact[]): Promise<void> {
+  /**
+   * Writes facts as they stand in the journal and tells of calls that ended by them. Repeating it changes nothing. A call that Postgres does not take
+   * is left out and stays in the journal alone; gives how many were. Rejects while Postgres is away.
+   */
+  async project(facts: readonly OperationFact[]): Promise<number> {
+    try {
+      await this.#together(facts);
+      return 0;
+    } catch {
+      // What stops a bunch shows when each call is written by itself; where Postgres is away this says so.
+      await this.repository.answers();
+    }
+    let leftOut = 0;
+    for (const [operationId, own] of byOperation(facts)) {
+      try {
+        await this.#together(own);
+      } catch (error) {
+        await this.repository.answers();
+        this.log.error({ error, operationId }, 'a call cannot be brought into Postgres; it stays in the journal');
+        leftOut++;
+      }
+    }
+    return leftOut;
+  }
+
+  async #together(facts: readonly OperationFact[]): Promise<void> {
     const claims = new Map<string, Claim>();
     const outcomes = new Map<string, Outcome>();
     const aborted: string[] = [];
@@ -94,14 +120,14 @@ export class Projection implements OnApplicationBootstrap, OnApplicationShutdown
 
   /** False where Postgres did not take it; it waits again then. */
   async #write(): Promise<boolean> {
-    const facts = this.stored.take();
-    if (facts.length === 0) return true;
-    try {
-      await this.project(facts);
-    } catch (error) {
-      this.stored.putBack(facts);
-      this.log.warn({ error, facts: facts.length }, 'facts were not brought into Postgres; trying again');
-      return false;
+    for (let facts = this.stored.take(TOGETHER); facts.length > 0; facts = this.stored.take(TOGETHER)) {
+      try {
+        await this.project(facts);
+      } catch (error) {
+        this.stored.putBack(facts);
+        this.log.warn({ error, facts: facts.length }, 'facts were not brought into Postgres; trying again');
+        return false;
+      }
     }
     if (this.stored.hasLost()) this.#onLost();
     return true;
@@ -120,4 +146,14 @@ export class Projection implements OnApplicationBootstrap, OnApplicationShutdown
     const lost = await this.repository.claimsOf(found.flatMap(({ outcome, claim }) => (claim === undefined ? [outcome.operationId] : [])));
     return found.flatMap(({ outcome, claim = lost.get(outcome.operationId) }) => (claim === undefined ? [] : [{ outcome, claim }]));
   }
+}
+
+function byOperation(facts: readonly OperationFact[]): ReadonlyMap<string, OperationFact[]> {
+  const found = new Map<string, OperationFact[]>();
+  for (const fact of facts) {
+    const operationId =
+      fact.kind === 'claim' ? fact.claim.operationId : fact.kind === 'outcome' ? fact.outcome.operationId : fact.operationId;
+    found.set(operationId, [...(found.get(operationId) ?? []), fact]);
+  }
+  return found;
 }

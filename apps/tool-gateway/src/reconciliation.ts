@@ -63,11 +63,11 @@ export class Reconciliation implements OnApplicationBootstrap, OnApplicationShut
   }
 
   /**
-   * Brings what is missing of the operations that a filter names; gives how many were left to gateways that live and will bring them. Rejects while
-   * the journal or Postgres is away.
+   * Brings what is missing of the operations that a filter names; gives how many were not brought: a gateway that lives will, or Postgres does not
+   * take them. Rejects where not everything was compared.
    */
   async bring(filter: string): Promise<number> {
-    let leftToOthers = 0;
+    let missed = 0;
     await this.projection.flush();
     const manager = await jetstreamManager(this.bus.connection, { checkAPI: false });
     const info = await manager.consumers.add(streams.journal.name, {
@@ -81,7 +81,8 @@ export class Reconciliation implements OnApplicationBootstrap, OnApplicationShut
     });
     try {
       const consumer = jetstream(this.bus.connection).consumers.getConsumerFromInfo(info);
-      for (let left = info.num_pending; left > 0 && !this.#isClosing;) {
+      for (let left = info.num_pending; left > 0;) {
+        if (this.#isClosing) throw new Error('the gateway is shutting down');
         const wanted = Math.min(left, AT_ONCE);
         const seen = new Map<string, Seen>();
         let read = 0;
@@ -89,28 +90,31 @@ export class Reconciliation implements OnApplicationBootstrap, OnApplicationShut
           read++;
           note(seen, subject);
         }
-        // What is left then was purged while we read.
-        if (read === 0) break;
+        // What is left then was purged while we read, or the stream is slow to answer.
+        if (read === 0) {
+          if ((await consumer.info()).num_pending > 0) throw new Error('the journal did not give its facts in time');
+          break;
+        }
         left -= read;
-        leftToOthers += await this.#bring([...seen.values()]);
+        missed += await this.#bring([...seen.values()]);
       }
-      return leftToOthers;
+      return missed;
     } finally {
       await manager.consumers.delete(streams.journal.name, info.name).catch(() => undefined);
     }
   }
 
   async #bring(seen: readonly Seen[]): Promise<number> {
-    let leftToOthers = 0;
+    let missed = 0;
     const standing = await this.repository.standing(seen.map(({ operationId }) => operationId));
     const missing = seen.filter(({ operationId, kinds }) => isMissing(standing.get(operationId), kinds));
     const alive = new Map<string, Promise<boolean>>();
     for (let from = 0; from < missing.length; from += READS_AT_ONCE) {
       const facts = await Promise.all(missing.slice(from, from + READS_AT_ONCE).map((one) => this.#facts(one, alive)));
-      leftToOthers += facts.filter((one) => one === undefined).length;
-      await this.projection.project(facts.flatMap((one) => one ?? []));
+      missed += facts.filter((one) => one === undefined).length;
+      missed += await this.projection.project(facts.flatMap((one) => one ?? []));
     }
-    return leftToOthers;
+    return missed;
   }
 
   /** All facts of one operation; undefined where another gateway lives that will bring them itself. */

@@ -1,9 +1,9 @@
 import { argumentsHash, BadArguments, parseArguments, sha256Hex } from '@ambit/capability';
 import { Bus } from '@ambit/bus';
-import { sessionService, type Authority, type CallResult, type Target } from '@ambit/contracts';
+import { sessionService, type Authority, type CallResult } from '@ambit/contracts';
 import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
-import { ArgumentsPolicy } from './arguments.policy.js';
+import { CallArguments } from './call-arguments.repository.js';
 import { CallRepository, type RefusedCall } from './call.repository.js';
 import type { CallEnd } from './domain/call-end.js';
 import type { Operation } from './domain/operation.js';
@@ -20,7 +20,7 @@ export class Refusals {
     @Inject(CallRepository) private readonly repository: CallRepository,
     @Inject(GatewayLease) private readonly lease: GatewayLease,
     @Inject(SnapshotCache) private readonly snapshots: SnapshotCache,
-    @Inject(ArgumentsPolicy) private readonly policy: ArgumentsPolicy,
+    @Inject(CallArguments) private readonly previews: CallArguments,
     @Inject(LOG) private readonly log: Logger,
   ) {}
 
@@ -42,13 +42,14 @@ export class Refusals {
 
   /** Writes the record, the audit and the event of refused calls. */
   async forPeople(authority: Authority, refused: readonly { readonly operation: Operation; readonly end: Refused }[]): Promise<void> {
-    await this.repository.refuse(await Promise.all(refused.map(({ operation, end }) => this.#row(authority, operation, end))));
+    await this.repository.refuse(refused.map(({ operation, end }) => this.#row(authority, operation, end)));
   }
 
-  async #row(authority: Authority, operation: Operation, { fault, gate, detail, rule }: Refused): Promise<RefusedCall> {
+  #row(authority: Authority, operation: Operation, { fault, gate, detail, rule }: Refused): RefusedCall {
     const { operationId, originRunId, runId, sessionId, agentId, fingerprint, step, call } = operation;
     const target = this.snapshots.held(fingerprint)?.tools.get(call.name)?.target ?? null;
-    const { hash, preview } = await this.#seen(call.arguments, target);
+    const { hash, input } = seen(call.arguments);
+    this.previews.keep({ operationId, target }, input);
     return {
       operationId,
       originRunId,
@@ -61,7 +62,6 @@ export class Refusals {
       tool: call.name,
       target,
       argumentsHash: hash,
-      preview,
       fingerprint,
       principal: authority.principal,
       rule,
@@ -73,14 +73,15 @@ export class Refusals {
       at: new Date(),
     };
   }
+}
 
-  async #seen(text: string, target: Target | null): Promise<{ hash: string; preview: string | undefined }> {
-    try {
-      const input = parseArguments(text);
-      return { hash: argumentsHash(input), preview: await this.policy.textOf(target, input) };
-    } catch (error) {
-      if (error instanceof BadArguments) return { hash: sha256Hex(text), preview: JSON.stringify({ unreadable: error.reason }) };
-      throw error;
-    }
+/** Arguments that cannot be read have the digest of their text, and the reason stands where they would be shown. */
+function seen(text: string): { readonly hash: string; readonly input: Readonly<Record<string, unknown>> | string } {
+  try {
+    const input = parseArguments(text);
+    return { hash: argumentsHash(input), input };
+  } catch (error) {
+    if (error instanceof BadArguments) return { hash: sha256Hex(text), input: JSON.stringify({ unreadable: error.reason }) };
+    throw error;
   }
 }

@@ -1,7 +1,7 @@
 import type { Principal } from '@ambit/contracts';
 import { appendAudits, DB, type GatewayDb } from '@ambit/db';
 import { Inject, Injectable } from '@nestjs/common';
-import { principalOf } from './domain/audit-entries.js';
+import { resolvedEntry, type Resolution } from './domain/audit-entries.js';
 
 const OWNER = 'tool-gateway';
 const NOTE = 'the session was deleted';
@@ -25,10 +25,12 @@ export class SessionRepository {
   /** Closes what is parked by the word of whoever deleted the session, and forgets arguments. Repeating it changes nothing. */
   async close(sessionId: string, by: Principal, at: Date): Promise<void> {
     await this.db.$transaction(async (transaction) => {
-      const parked = await transaction.gatewayCall.findMany({ where: { sessionId, isParked: true } });
-      const operationIds = parked.map(({ operationId }) => operationId);
-      const resolution = { as: 'failed', by: { ...by }, note: NOTE, at: at.toISOString() };
-      await transaction.gatewayCall.updateMany({ where: { operationId: { in: operationIds } }, data: { isParked: false, resolution } });
+      const resolution: Resolution = { as: 'failed', by, note: NOTE, at: at.toISOString() };
+      // Only what is parked at this moment: what a person ended just now keeps that person's word.
+      const closed = await transaction.gatewayCall.updateManyAndReturn({
+        where: { sessionId, isParked: true },
+        data: { isParked: false, resolution: { ...resolution, by: { ...by } } },
+      });
       await transaction.$executeRaw`
         DELETE FROM "tool_gateway"."call_arguments" a USING "tool_gateway"."call" c WHERE c."operation_id" = a."operation_id" AND c."session_id" = ${sessionId}::uuid`;
       await transaction.$executeRaw`
@@ -37,16 +39,7 @@ export class SessionRepository {
       await appendAudits(
         transaction,
         OWNER,
-        parked.map((call) => ({
-          ...{ at: at.toISOString(), actor: by, principal: principalOf(call.principal), via: null, projectId: call.projectId },
-          ...{
-            action: 'call.resolve.failed',
-            target: `${call.tool} ${call.operationId}`,
-            beforeDigest: call.argumentsHash,
-            afterDigest: null,
-          },
-          ...{ rule: call.rule, reason: NOTE, traceId: null, retention: 'audit' as const },
-        })),
+        closed.map((call) => resolvedEntry(call, resolution)),
       );
     });
   }

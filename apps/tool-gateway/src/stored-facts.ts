@@ -35,16 +35,16 @@ export class StoredFacts {
     this.#onAdded();
   }
 
-  /** Gives what waits; it waits no more. */
-  take(): readonly OperationFact[] {
-    const facts = this.#facts;
-    this.#facts = [];
-    return facts;
+  /** Gives the oldest that wait, at most so many; they wait no more. */
+  take(limit: number): readonly OperationFact[] {
+    return this.#facts.splice(0, limit);
   }
 
-  /** Puts back what could not be brought to Postgres, before what came since. */
+  /** Puts back what could not be brought to Postgres, before what came since; the newest are let go where that is too much. */
   putBack(facts: readonly OperationFact[]): void {
-    this.#facts = [...facts, ...this.#facts];
+    const all = [...facts, ...this.#facts];
+    this.#facts = all.slice(0, MAX_WAITING);
+    if (all.length > MAX_WAITING) this.#hasLost = true;
   }
 
   /** Whether facts were let go since this was asked last. */

@@ -127,7 +127,10 @@ it('refuses each call for itself, records it on the tape and for people, and run
   );
   const denied = world.operation(run, 0, calls[0]?.callId ?? '');
   expect(await world.fact(run, denied, 'claim')).toBeUndefined();
-  expect(await world.nats.bus.call(toolGateway.getCall, { operationId: denied })).toMatchObject({
+  const recorded = () => world.nats.bus.call(toolGateway.getCall, { operationId: denied });
+  // Kept beside the call's path.
+  await world.until(async () => (await recorded()).argumentsPreview !== null);
+  expect(await recorded()).toMatchObject({
     status: 'refused',
     fault: { code: 'POLICY_DENIED' },
     argumentsPreview: '{"text":"no"}',

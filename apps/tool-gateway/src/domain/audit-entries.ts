@@ -1,4 +1,4 @@
-import { digestOf } from '@ambit/capability';
+import { digestOf, NotCanonical, sha256Hex } from '@ambit/capability';
 import type { AuditRecord, Claim, FaultBody, Outcome, Principal } from '@ambit/contracts';
 
 type Entry = Omit<AuditRecord, 'schemaVersion' | 'owner' | 'sequence' | 'previousHash' | 'hash'>;
@@ -21,6 +21,47 @@ function storable(text: string): string {
   return text.replaceAll('\u0000', '\ufffd');
 }
 
+/** How a person ended a parked call. */
+export interface Resolution {
+  readonly as: 'completed' | 'failed';
+  readonly by: Principal;
+  readonly note: string;
+  readonly at: string;
+}
+
+/** That a parked call was ended by somebody's word. */
+export function resolvedEntry(
+  call: Pick<Claim, 'operationId' | 'principal' | 'projectId' | 'tool' | 'argumentsHash' | 'rule'>,
+  { as, by, note, at }: Resolution,
+): Entry {
+  return {
+    at,
+    actor: by,
+    principal: principalOf(call.principal),
+    via: null,
+    projectId: call.projectId,
+    action: `call.resolve.${as}`,
+    target: `${call.tool} ${call.operationId}`,
+    beforeDigest: call.argumentsHash,
+    afterDigest: null,
+    rule: call.rule,
+    reason: note,
+    traceId: null,
+    retention: 'audit',
+  };
+}
+
+/** A server may answer what has no canonical form, half a character for instance: then the text as it was sent is what is digested. */
+function contentDigest(content: Outcome['content']): string | null {
+  if (content === undefined) return null;
+  try {
+    return digestOf(content);
+  } catch (error) {
+    if (error instanceof NotCanonical) return sha256Hex(JSON.stringify(content));
+    throw error;
+  }
+}
+
 /** That a claimed call ended, and how. */
 export function endedEntry(claim: Claim, outcome: Outcome): Entry {
   return {
@@ -32,7 +73,7 @@ export function endedEntry(claim: Claim, outcome: Outcome): Entry {
     action: `call.${outcome.status}`,
     target: `${claim.tool} ${claim.operationId}`.slice(0, 500),
     beforeDigest: claim.argumentsHash,
-    afterDigest: outcome.artifact?.digest ?? (outcome.content === undefined ? null : digestOf(outcome.content)),
+    afterDigest: outcome.artifact?.digest ?? contentDigest(outcome.content),
     rule: claim.rule,
     reason: outcome.fault === undefined ? null : storable(`${outcome.fault.code}: ${outcome.fault.message}`.slice(0, 2_000)),
     traceId: null,
