@@ -95,7 +95,7 @@ export class CallGates {
   call(question: Question): Decision {
     if (this.config.AMBIT_REVIEWER !== 'bus') return this.#evaluate(question, undefined);
     const { operation, snapshot, review } = question;
-    return this.#evaluate(question, (facts) => reviewerOf(review, actionOf(operation, snapshot, facts.arguments))(facts));
+    return this.#evaluate(question, (facts) => reviewerOf(review, () => actionOf(operation, snapshot, facts.arguments))(facts));
   }
 
   /** The call as its reviewer has to know it, where the gates want a review of it. */

@@ -1,5 +1,5 @@
 import { Bus } from '@ambit/bus';
-import { sessionService, type Delegation } from '@ambit/contracts';
+import { Fault, sessionService, type Delegation } from '@ambit/contracts';
 import { Inject, Injectable } from '@nestjs/common';
 
 /** An event is a hint: a delegation that is waited for is read again so often in any case. */
@@ -23,13 +23,25 @@ export class DelegationWaits {
       signal.throwIfAborted();
       const change = this.#change(own.id, signal);
       try {
-        const delegation = await this.bus.call(sessionService.getDelegation, own, { signal });
+        const delegation = await this.#look(own, signal);
         const left = until - performance.now();
-        if (delegation.status !== 'running' || left <= 0) return delegation;
+        if (!(delegation instanceof Fault)) {
+          if (delegation.status !== 'running' || left <= 0) return delegation;
+        } else if (left <= 0) throw delegation;
         await change.within(Math.min(left, READ_AGAIN_MS));
       } finally {
         change.end();
       }
+    }
+  }
+
+  /** A look that may succeed a while later gives why it did not: the children work on meanwhile. */
+  async #look(own: { readonly sessionId: string; readonly id: string }, signal: AbortSignal): Promise<Delegation | Fault> {
+    try {
+      return await this.bus.call(sessionService.getDelegation, own, { signal });
+    } catch (error) {
+      if (!signal.aborted && error instanceof Fault && (error.retry === 'later' || error.code === 'TIMEOUT')) return error;
+      throw error;
     }
   }
 

@@ -45,7 +45,7 @@ export class PrincipalService implements OnApplicationBootstrap, OnApplicationSh
 
   async sweep(now: Date): Promise<void> {
     const { AMBIT_KEEP_ARGUMENTS_DAYS: days } = this.config;
-    await this.ended.unnoticed(new Date(now.getTime() - UNHEARD_MS));
     if (days > 0) await this.repository.argumentsBefore(new Date(now.getTime() - days * DAY_MS));
+    await this.ended.unnoticed(new Date(now.getTime() - UNHEARD_MS));
   }
 }

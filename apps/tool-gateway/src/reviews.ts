@@ -1,4 +1,4 @@
-import { narrowerMode, previewArguments, ruleBasedReviewer } from '@ambit/capability';
+import { previewArguments, ruleBasedReviewer } from '@ambit/capability';
 import { Bus } from '@ambit/bus';
 import { reviewer, sessionService, type Review, type ReviewRequest, type TapeEntry } from '@ambit/contracts';
 import { CONFIG, LOG, type Logger } from '@ambit/service';
@@ -29,7 +29,7 @@ export class Reviews {
 
   /** The same requests, with what was proposed of those that need it. */
   async of(start: BatchStart, requests: readonly CallRequest[]): Promise<readonly CallRequest[]> {
-    if (this.config.AMBIT_REVIEWER !== 'bus' || modeOf(start) !== 'auto_approve') return requests;
+    if (this.config.AMBIT_REVIEWER !== 'bus') return requests;
     const asked = requests.flatMap((request): Asked[] => {
       const { caller, operation, preparation } = request;
       const { held, snapshot } = start;
@@ -90,11 +90,6 @@ export class Reviews {
       return [];
     }
   }
-}
-
-function modeOf({ held: { authority } }: BatchStart): ReturnType<typeof narrowerMode> {
-  const modes = [authority, ...authority.ancestors].flatMap(({ mode, policy }) => [mode, policy?.mode ?? 'default']);
-  return modes.reduce(narrowerMode);
 }
 
 const textOf = ({ content }: TapeEntry): string => (JSON.stringify(content) ?? '').slice(0, MESSAGE_CHARACTERS);

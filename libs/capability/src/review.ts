@@ -28,11 +28,11 @@ export function wantsReview(facts: CallFacts): boolean {
 }
 
 /** Rates by the rules and by what was proposed for exactly this action, whichever is greater. No proposal, or one for another action, is no rating. */
-export function reviewerOf(proposal: Review | null | undefined, action: string): Reviewer {
+export function reviewerOf(proposal: Review | null | undefined, action: () => string): Reviewer {
   return (facts): ReturnType<Reviewer> => {
     const rules = ruleBasedReviewer(facts);
     if (!wantsReview(facts)) return rules;
-    if (proposal === null || proposal === undefined || proposal.actionHash !== action) return null;
+    if (proposal === null || proposal === undefined || proposal.actionHash !== action()) return null;
     const rating: Rating = { risk: greaterRisk(rules, proposal.risk), reason: proposal.reason.slice(0, REASON_MAX) };
     return rating;
   };

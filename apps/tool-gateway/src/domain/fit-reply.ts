@@ -9,10 +9,12 @@ const sizeOf = (result: CallResult): number => new TextEncoder().encode(JSON.str
 
 /** Shortens results from the last backwards until the answer fits; order and number stay, and nothing is run again. */
 export function fitReply(results: readonly CallResult[], budget: number = REPLY_BYTES): CallResult[] {
+  const weighed = results.map((result) => sizeOf(result));
+  if (weighed.reduce((sum, size) => sum + size, 0) <= budget) return [...results];
   const forms = results.map((result) => ({ whole: result, excerpt: excerpt(result), line: line(result) }));
-  const sizes = forms.map(({ whole, excerpt: short, line: shortest }) => ({
+  const sizes = forms.map(({ whole, excerpt: short, line: shortest }, index) => ({
     callId: whole.callId,
-    whole: sizeOf(whole),
+    whole: weighed[index] ?? 0,
     excerpt: sizeOf(short),
     line: sizeOf(shortest),
   }));
