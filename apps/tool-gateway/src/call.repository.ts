@@ -12,7 +12,7 @@ import {
 } from '@ambit/contracts';
 import { addToOutbox, appendAudit, appendAudits, DB, Prisma, type GatewayDb } from '@ambit/db';
 import { Inject, Injectable } from '@nestjs/common';
-import { type Resolution, endedEntry, principalOf, refusedEntry, resolvedEntry } from './domain/audit-entries.js';
+import { endedEntry, refusedEntry, resolvedEntry, type Resolution } from './domain/audit-entries.js';
 import { recordOf, type CallRow } from './domain/call-record.js';
 
 const OWNER = 'tool-gateway';
