@@ -6,7 +6,7 @@ import { BoundedMap } from '../domain/bounded-map.js';
 import { stopped, type DispatchEnd, type ToolResult } from '../domain/call-end.js';
 import { GatewayLease } from '../gateway.lease.js';
 import { afterGrace, type Dispatch, type Dispatcher } from './dispatch.js';
-import { largeResult, MAX_LARGE_BYTES } from './result-pages.js';
+import { answeredInPages } from './result-pages.js';
 
 const MAX_INSTANCES = 20_000;
 /** What the owner's own deadline may be late by. */
@@ -121,27 +121,12 @@ export class McpDispatcher implements Dispatcher {
 
   async #answer(executed: Executed, instance: Instance, { operation }: Dispatch): Promise<DispatchEnd> {
     if (executed.large === undefined) return { kind: 'answered', result: toolResult(executed.result ?? {}) };
-    const { bytes, digest } = executed.large;
-    if (bytes > MAX_LARGE_BYTES)
-      return stopped('failed', 'RESULT_TOO_LARGE', { data: { limitBytes: MAX_LARGE_BYTES, actualBytes: bytes } });
-    try {
-      const text = await largeResult({ digest }, (offset) =>
+    return answeredInPages(
+      executed.large,
+      (offset) =>
         this.bus.call(mcpBroker.resultPage, { operationId: operation.operationId, offset }, { keys: { instanceId: instance.instanceId } }),
-      );
-      if (text === undefined)
-        return stopped('failed', 'RESULT_TOO_LARGE', {
-          data: { limitBytes: MAX_LARGE_BYTES, actualBytes: bytes },
-          message: 'The call has happened, but its large result did not arrive whole',
-        });
-      const result: unknown = JSON.parse(text);
-      return { kind: 'answered', result: toolResult(isObject(result) ? result : {}) };
-    } catch (error) {
-      if (!(error instanceof Fault)) throw error;
-      return stopped('failed', 'RESULT_TOO_LARGE', {
-        data: { limitBytes: MAX_LARGE_BYTES, actualBytes: bytes },
-        message: 'The call has happened, but its large result could not be fetched',
-      });
-    }
+      (value) => toolResult(isObject(value) ? value : {}),
+    );
   }
 }
 

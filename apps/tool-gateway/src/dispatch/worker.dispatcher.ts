@@ -4,7 +4,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { stopped, type DispatchEnd } from '../domain/call-end.js';
 import { Toolsets } from '../toolsets.js';
 import { afterGrace, type Dispatch, type Dispatcher } from './dispatch.js';
-import { largeResult, MAX_LARGE_BYTES } from './result-pages.js';
+import { answeredInPages } from './result-pages.js';
 
 const CERTAIN: ReadonlySet<string> = new Set([
   'BAD_ARGUMENTS',
@@ -74,22 +74,11 @@ export class WorkerDispatcher implements Dispatcher {
     if (asks !== undefined)
       return stopped('failed', 'TOOL_FAILED', { data: { reason: `it asked for a permission when it was already called: ${asks.reason}` } });
     if (large === undefined) return { kind: 'answered', result };
-    const tooLarge = (message?: string): DispatchEnd =>
-      stopped('failed', 'RESULT_TOO_LARGE', {
-        data: { limitBytes: MAX_LARGE_BYTES, actualBytes: large.bytes },
-        ...(message === undefined ? {} : { message }),
-      });
-    if (large.bytes > MAX_LARGE_BYTES) return tooLarge();
-    try {
-      const text = await largeResult(large, (offset) => this.bus.call(worker.resultPage, { operationId, offset }, { keys }));
-      const whole = text === undefined ? undefined : Whole.safeParse(JSON.parse(text)).data;
-      return whole === undefined
-        ? tooLarge('The call has happened, but its large result did not arrive whole')
-        : { kind: 'answered', result: whole };
-    } catch (error) {
-      if (!(error instanceof Fault)) throw error;
-      return tooLarge('The call has happened, but its large result could not be fetched');
-    }
+    return answeredInPages(
+      large,
+      (offset) => this.bus.call(worker.resultPage, { operationId, offset }, { keys }),
+      (value) => Whole.safeParse(value).data,
+    );
   }
 }
 
