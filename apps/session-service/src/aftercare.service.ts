@@ -1,7 +1,8 @@
 import { Bus } from '@ambit/bus';
-import { journalSubject, streams, toolGateway, toToken } from '@ambit/contracts';
+import { eventsAbout, journalSubject, streams, toolGateway } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { aftercares, type Aftercare } from './aftercare.repository.js';
+import { chunks } from './chunks.js';
 import { JetStream } from './jetstream.service.js';
 import { Leases } from './lease.service.js';
 import { PoolService } from './pool.service.js';
@@ -12,6 +13,8 @@ import { Transactions } from './transactions.repository.js';
 const YOUNG_MS = 3_000;
 const TRIES = 20;
 const PAUSE_MS = 250;
+/** Runs that one request to the gateway names. */
+const REFERENCES = 500;
 
 /** Removes what a moved, cleared or deleted session has elsewhere. The debt is written down with the change itself, so no crash forgets it. */
 @Injectable()
@@ -31,46 +34,57 @@ export class AftercareService {
       const undone: Aftercare[] = [];
       for (const one of left) {
         // Nobody can say now what still runs: that is found out again until somebody can.
-        if (!(await this.#attend(one).catch(() => false))) undone.push(one);
+        if (!(await this.attend(one).catch(() => false))) undone.push(one);
       }
       left = undone;
       if (left.length > 0) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
   }
 
-  /** One round over everything that is still owed. */
-  async sweep(now: Date): Promise<void> {
-    for (const owed of await aftercares.open(this.transactions.read, new Date(now.getTime() - YOUNG_MS))) await this.#attend(owed);
+  /** What is still owed and no request sees to any more, oldest first. */
+  owed(now: Date): Promise<Aftercare[]> {
+    return aftercares.open(this.transactions.read, new Date(now.getTime() - YOUNG_MS));
   }
 
   /** True once nothing is left. Each part may be done again. */
-  async #attend(owed: Aftercare): Promise<boolean> {
-    const { sessionId, whole, by, at, runs } = owed;
-    const references = runs.map(({ runId, originRunId }) => ({ runId, originRunId }));
+  async attend(owed: Aftercare): Promise<boolean> {
+    const { sessionId, whole, runs } = owed;
     await this.snapshots.withdraw(sessionId, owed.fingerprints);
     for (const run of runs) {
+      if (!run.hasJob) continue;
       await this.leases.release(run.runId);
-      if (run.hasJob) await this.pools.deleteJob({ id: run.runId, agentId: run.agentId, pool: run.pool });
+      await this.pools.deleteJob({ id: run.runId, agentId: run.agentId, pool: run.pool });
     }
-    const { open } = await this.bus.call(toolGateway.clearSession, { sessionId, whole, by, before: at.toISOString(), runs: references });
-    if (open > 0) return false;
+    if (!(await this.#clear(owed))) return false;
     if (whole) await this.#purge(owed);
     await aftercares.done(this.transactions.read, owed.id);
     return true;
   }
 
+  /** Has the gateway drop its part, of which nothing goes before every run's calls have ended. */
+  async #clear({ sessionId, whole, by, at, runs }: Aftercare): Promise<boolean> {
+    const parts = runs.length === 0 ? [[]] : [...chunks(runs, REFERENCES)];
+    const round = async (look: boolean): Promise<number> => {
+      let count = 0;
+      for (const part of parts) {
+        const references = part.map(({ runId, originRunId }) => ({ runId, originRunId }));
+        const session = { sessionId, whole, look, by, before: at.toISOString() };
+        count += (await this.bus.call(toolGateway.clearSession, { ...session, runs: references })).open;
+      }
+      return count;
+    };
+    if (parts.length > 1 && (await round(true)) > 0) return false;
+    return (await round(false)) === 0;
+  }
+
   /** States of its runs, and what was told of it. */
   async #purge({ sessionId, runs }: Aftercare): Promise<void> {
-    const manager = await this.jetstream.manager();
-    for (const { runId } of runs) await manager.streams.purge(streams.journal.name, { filter: journalSubject.runState(runId) });
+    for (const { runId } of runs) await this.jetstream.purge(streams.journal.name, journalSubject.runState(runId));
     const keys = [...new Set([sessionId, ...runs.map(({ runId }) => runId)])];
-    for (const key of keys) await manager.streams.purge(streams.events.name, { filter: aboutKey(key) });
+    for (const key of keys) await this.jetstream.purge(streams.events.name, eventsAbout(key));
     await aftercares.dropTold(
       this.transactions.read,
       runs.map(({ runId }) => journalSubject.runState(runId)),
     );
   }
 }
-
-/** Every event whose one key is this id. */
-const aboutKey = (id: string): string => `${streams.events.subjects[0].slice(0, -1)}*.v1.*.*.${toToken(id)}`;

@@ -7,7 +7,6 @@ import { userVisible } from './domain/faults.js';
 import type { RunRecord } from './domain/run-state.js';
 import { Endings } from './ending.service.js';
 import { Leases } from './lease.service.js';
-import { MessageService } from './message.service.js';
 import { Progress } from './progress.service.js';
 import { Rebuild } from './rebuild.service.js';
 import { Results } from './results.service.js';
@@ -27,7 +26,6 @@ export class AttemptService {
     private readonly results: Results,
     private readonly rebuild: Rebuild,
     private readonly progress: Progress,
-    private readonly messages: MessageService,
   ) {}
 
   async start(
@@ -62,8 +60,6 @@ export class AttemptService {
     if (before !== undefined) return this.results.view(run, before);
     const standing = await this.results.absorb(run);
     if (await this.progress.look(run)) return this.results.view(run, undefined, standing);
-    await this.leases.release(run.id);
-    await this.messages.advance(run.sessionId);
     throw fault(sessionService.readTape, 'TURN_ENDED');
   }
 

@@ -166,11 +166,9 @@ export class DelegationService {
     });
   }
 
-  /** Ends what took longer than it may, and goes on with chains that a crash left resting. */
-  async sweep(now: Date): Promise<void> {
-    for (const { id, sessionId } of await delegations.overdue(this.transactions.read, now))
-      await this.#end({ sessionId, id }, { status: 'timed_out', reason: 'the delegation’s time is up' });
-    for (const id of await delegations.resting(this.transactions.read)) await this.advance(id);
+  /** Ends one that took longer than it may. */
+  async expire(own: Own): Promise<void> {
+    await this.#end(own, { status: 'timed_out', reason: 'the delegation’s time is up' });
   }
 
   async #end(own: Own, how: { readonly status: 'cancelled' | 'timed_out'; readonly reason: string }, call?: Call): Promise<void> {

@@ -25,7 +25,7 @@ const CANCELLED: FaultIn = { code: 'CANCELLED', message: 'The run ended before a
 export class Endings {
   constructor(private readonly narrowing: Narrowing) {}
 
-  /** Cancels an open run as a part of something larger, and tells whoever works for it once that is committed; undefined where it has ended. */
+  /** Cancels an open run, and tells whoever works for it once that is committed; undefined where it has ended. */
   async cancel(unit: Unit, runId: string, reason: string): Promise<RunRecord | undefined> {
     const run = await runs.lock(unit.sql, runId);
     if (run === undefined || hasEnded(run)) return undefined;

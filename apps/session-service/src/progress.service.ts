@@ -4,6 +4,8 @@ import { userVisible } from './domain/faults.js';
 import type { RunRecord } from './domain/run-state.js';
 import type { StoredStep } from './domain/step.js';
 import { Endings } from './ending.service.js';
+import { Leases } from './lease.service.js';
+import { MessageService } from './message.service.js';
 import { runs } from './run.repository.js';
 import { sessions } from './session.repository.js';
 import { tape } from './tape.repository.js';
@@ -15,9 +17,11 @@ export class Progress {
   constructor(
     private readonly transactions: Transactions,
     private readonly endings: Endings,
+    private readonly leases: Leases,
+    private readonly messages: MessageService,
   ) {}
 
-  /** Looks at the newest rounds of a run, whose outcomes have joined the tape. Answers whether the run goes on. */
+  /** Looks at the newest rounds of a run, whose outcomes have joined the tape. Answers whether the run goes on; where it does not, it was left. */
   async look(run: RunRecord): Promise<boolean> {
     const steps = await tape.newestSteps(this.transactions.read, run.originRunId, STOP_AFTER);
     const equal = steps.slice(0, equalSteps(steps));
@@ -28,6 +32,12 @@ export class Progress {
     if (verdict === 'stop') return this.#stop(run);
     await this.#correct(run, equal);
     return true;
+  }
+
+  /** Lets go of a run that ended under its worker, and begins what waits for its session. */
+  async leave(run: RunRecord): Promise<void> {
+    await this.leases.release(run.id);
+    await this.messages.advance(run.sessionId);
   }
 
   async #verdict(db: Reader, { originRunId }: RunRecord, steps: readonly StoredStep[]): Promise<ReturnType<typeof progressVerdict>> {
@@ -45,11 +55,12 @@ export class Progress {
     });
   }
 
-  async #stop({ id }: RunRecord): Promise<false> {
+  async #stop(going: RunRecord): Promise<false> {
     await this.transactions.runFlushed(async (unit) => {
-      const run = await runs.lock(unit.sql, id);
+      const run = await runs.lock(unit.sql, going.id);
       if (run?.status === 'running') await this.endings.end(unit, run, { status: 'failed', fault: userVisible('NO_PROGRESS') });
     });
+    await this.leave(going);
     return false;
   }
 }

@@ -8,7 +8,6 @@ import { Endings } from './ending.service.js';
 import { Journal } from './journal.service.js';
 import { Leases } from './lease.service.js';
 import { MessageService } from './message.service.js';
-import { Narrowing } from './narrowing.service.js';
 import { pageOf, placeFrom } from './paging.js';
 import { Results } from './results.service.js';
 import { publicRun, runs } from './run.repository.js';
@@ -27,7 +26,6 @@ export class RunService {
   constructor(
     private readonly transactions: Transactions,
     private readonly endings: Endings,
-    private readonly narrowing: Narrowing,
     private readonly results: Results,
     private readonly journal: Journal,
     private readonly leases: Leases,
@@ -57,14 +55,11 @@ export class RunService {
     const word = this.#word(id);
     try {
       const cancelled = await this.transactions.runFlushed(async (unit) => {
-        const run = await runs.lock(unit.sql, id);
-        if (run === undefined || hasEnded(run)) return undefined;
-        const next = await this.endings.end(unit, run, { status: 'cancelled', reason, fault: { code: 'CANCELLED', message: reason } });
-        unit.audit({ action: 'run.cancel', target: `run:${id}`, projectId: run.projectId, reason }, doer);
-        return { run, next };
+        const run = await this.endings.cancel(unit, id, reason);
+        if (run !== undefined) unit.audit({ action: 'run.cancel', target: `run:${id}`, projectId: run.projectId, reason }, doer);
+        return run;
       });
-      if (cancelled === undefined) return 'ended';
-      return await this.#stop(cancelled.run, reason, word.heard);
+      return cancelled === undefined ? 'ended' : await this.#stop(cancelled, word.heard);
     } finally {
       word.end();
     }
@@ -75,10 +70,7 @@ export class RunService {
     for (const heard of this.#waiting.get(runId) ?? []) heard();
   }
 
-  async #stop(run: RunRecord, reason: string, heard: Promise<boolean>): Promise<Cancelled['state']> {
-    const workerId = (await runs.attempts(this.transactions.read, run.id)).at(-1)?.workerId ?? null;
-    this.narrowing.hint([run.id], { abort: true, reason });
-    this.narrowing.hintWorker(run, workerId, reason);
+  async #stop(run: RunRecord, heard: Promise<boolean>): Promise<Cancelled['state']> {
     await this.leases.release(run.id);
     // Only what was dispatched can have to be stopped, and only who executes it can say that it was.
     const state = !(await this.#hasClaims(run)) ? 'ended' : (await heard) ? 'stopped' : 'stopping';

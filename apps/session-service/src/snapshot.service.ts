@@ -5,7 +5,6 @@ import {
   fault,
   mappingKey,
   MAX_PAYLOAD_BYTES,
-  platformFault,
   sessionService,
   snapshotKey,
   type Mapping,
@@ -14,12 +13,13 @@ import {
 } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { agents, Overtaken } from './agent.repository.js';
-import { cursorOf, placeOf } from './domain/cursor.js';
+import { cursorOf } from './domain/cursor.js';
 import { mappingPublished, snapshotPublished } from './domain/facts.js';
 import type { Whose } from './domain/world.js';
 import { Ingress, type Prepared } from './ingress.service.js';
 import { JetStream } from './jetstream.service.js';
 import { Lru } from './lru.js';
+import { placeFrom } from './paging.js';
 import { sessions } from './session.repository.js';
 import { snapshots, type SnapshotRow } from './snapshot.repository.js';
 import { Transactions, type Unit } from './transactions.repository.js';
@@ -88,9 +88,7 @@ export class Snapshots {
     cursor,
     limit,
   }: Parsed<typeof sessionService.listSnapshots>): Promise<Output<typeof sessionService.listSnapshots>> {
-    const before = cursor === undefined ? undefined : placeOf(cursor);
-    if (cursor !== undefined && before === undefined)
-      throw platformFault('INVALID_INPUT', { issues: [{ path: 'cursor', message: 'send back the cursor of the page before, as it was' }] });
+    const before = placeFrom(cursor);
     const items = await snapshots.given(this.transactions.read, { sessionId, agentId, before, limit });
     const last = items.at(-1);
     return {

@@ -7,8 +7,6 @@ import type { RunRecord } from './domain/run-state.js';
 import { callsBefore, digestsOf, haveRepeatedIds, isCutOff, nextStep, type StepDigest } from './domain/step.js';
 import { resultEntry, stepEntries } from './domain/tape.js';
 import { Endings } from './ending.service.js';
-import { Leases } from './lease.service.js';
-import { MessageService } from './message.service.js';
 import { Progress } from './progress.service.js';
 import { Results } from './results.service.js';
 import { tape } from './tape.repository.js';
@@ -35,8 +33,6 @@ export class StepService {
     private readonly results: Results,
     private readonly progress: Progress,
     private readonly endings: Endings,
-    private readonly leases: Leases,
-    private readonly messages: MessageService,
   ) {}
 
   async step(input: Step, call: Call<typeof sessionService.stepRun>): Promise<Output<typeof sessionService.stepRun>> {
@@ -49,13 +45,10 @@ export class StepService {
     const from = { contract: sessionService.stepRun, agentId: call.keys.agentId, ref: input };
     const { run } = await guarded(this.transactions.read, from);
     await this.results.absorb(run);
-    if (!(await this.progress.look(run))) {
-      await this.#leave(run);
-      throw fault(sessionService.stepRun, 'TURN_ENDED');
-    }
+    if (!(await this.progress.look(run))) throw fault(sessionService.stepRun, 'TURN_ENDED');
     const cut = input.calls.length > 0 && isCutOff(input.stop);
     const stored = await this.#store(input, { from, digests, cut });
-    if (stored.run.endedAt !== null) await this.#leave(stored.run);
+    if (stored.run.endedAt !== null) await this.progress.leave(stored.run);
     // Before the answer: the batch that follows it finds a gateway that knows the step.
     this.bus.signal(
       toolGateway.stepStored,
@@ -91,10 +84,5 @@ export class StepService {
     await tape.append(unit, run.sessionId, results);
     if ((await tape.cutSteps(unit.sql, run.originRunId)) < CUTS_MAX) return run;
     return this.endings.end(unit, run, { status: 'failed', fault: userVisible('OUTPUT_TRUNCATED') });
-  }
-
-  async #leave(run: RunRecord): Promise<void> {
-    await this.leases.release(run.id);
-    await this.messages.advance(run.sessionId);
   }
 }

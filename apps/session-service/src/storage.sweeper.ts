@@ -1,6 +1,7 @@
-import { buckets, fromToken, journalSubject, streams } from '@ambit/contracts';
+import { buckets, fromToken, journalSubject, mappingKey, streams } from '@ambit/contracts';
 import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
+import { chunks } from './chunks.js';
 import { JetStream } from './jetstream.service.js';
 import { runs } from './run.repository.js';
 import { snapshots, type MappingKey } from './snapshot.repository.js';
@@ -63,7 +64,7 @@ export class StorageSweeper implements OnApplicationBootstrap, OnModuleDestroy {
       if (agent !== undefined && fingerprint !== undefined) stored.set(fingerprint, `${agent}.${fingerprint}`);
     }
     let count = 0;
-    for (const some of chunks([...stored.keys()])) {
+    for (const some of chunks([...stored.keys()], AT_ONCE)) {
       const known = await snapshots.known(this.transactions.read, some);
       for (const fingerprint of await snapshots.unused(this.transactions.read, some, before)) {
         if (this.#isClosing) return count;
@@ -108,7 +109,7 @@ export class StorageSweeper implements OnApplicationBootstrap, OnModuleDestroy {
       return sessionId === undefined || fingerprint === undefined ? [] : [{ sessionId: fromToken(sessionId), fingerprint }];
     });
     let count = 0;
-    for (const some of chunks(keys)) {
+    for (const some of chunks(keys, AT_ONCE)) {
       if (this.#isClosing) return count;
       // Under the rows' locks: whoever gives one of them to its session again puts it back after this.
       const swept = await this.transactions.run(async ({ sql }) => {
@@ -120,7 +121,7 @@ export class StorageSweeper implements OnApplicationBootstrap, OnModuleDestroy {
       const known = new Set(rows.map(({ sessionId, fingerprint }) => `${sessionId}.${fingerprint}`));
       const orphans = some.filter(({ sessionId, fingerprint }) => !known.has(`${sessionId}.${fingerprint}`));
       for (const orphan of orphans) {
-        if (!(await this.#isOlder(MAPPINGS, `${orphan.sessionId}.${orphan.fingerprint}`, before))) continue;
+        if (!(await this.#isOlder(MAPPINGS, mappingKey(orphan.sessionId, orphan.fingerprint), before))) continue;
         await this.#dropMapping(orphan);
         count++;
       }
@@ -132,8 +133,9 @@ export class StorageSweeper implements OnApplicationBootstrap, OnModuleDestroy {
   /** A run's state goes once the run has ended and its operations have left: the gateway lets them go when they stand in Postgres. */
   async #states(before: Date): Promise<number> {
     const subjects = await this.jetstream.subjects(JOURNAL, journalSubject.allRunStates);
+    const ids = subjects.flatMap((subject) => subject.split('.').slice(4, 5).map(fromToken));
     let count = 0;
-    for (const some of chunks(subjects.flatMap((subject) => subject.split('.').slice(4, 5).map(fromToken)))) {
+    for (const some of chunks(ids, AT_ONCE)) {
       for (const { id, originRunId } of await runs.over(this.transactions.read, some, before)) {
         if (this.#isClosing) return count;
         if ((await this.jetstream.subjects(JOURNAL, journalSubject.operationsOf(originRunId))).length > 0) continue;
@@ -150,7 +152,7 @@ export class StorageSweeper implements OnApplicationBootstrap, OnModuleDestroy {
   }
 
   async #dropMapping({ sessionId, fingerprint }: MappingKey): Promise<void> {
-    await this.jetstream.drop(MAPPINGS, `${sessionId}.${fingerprint}`);
+    await this.jetstream.drop(MAPPINGS, mappingKey(sessionId, fingerprint));
   }
 
   /** What no row knows may belong to a transaction that is not committed yet; what is older does not. */
@@ -174,8 +176,4 @@ export class StorageSweeper implements OnApplicationBootstrap, OnModuleDestroy {
       this.#sweeping = this.sweep(new Date()).finally(() => this.#later());
     }, EVERY_MS);
   }
-}
-
-function* chunks<T>(all: readonly T[]): Generator<T[]> {
-  for (let start = 0; start < all.length; start += AT_ONCE) yield all.slice(start, start + AT_ONCE);
 }

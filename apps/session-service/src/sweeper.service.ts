@@ -6,6 +6,7 @@ import { Inject, Injectable, type OnApplicationBootstrap, type OnModuleDestroy }
 import { MAX_DELIVERIES } from './domain/run-state.js';
 import { userVisible } from './domain/faults.js';
 import { AftercareService } from './aftercare.service.js';
+import { delegations } from './delegation.repository.js';
 import { DelegationService } from './delegation.service.js';
 import { DraftService } from './draft.service.js';
 import { Endings } from './ending.service.js';
@@ -85,8 +86,12 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
     await this.#attempt('runs to offer again', async () => this.#each(await runs.toRequeue(db, now), (id) => this.finishes.offerAgain(id)));
     await this.#attempt('runs to resume', async () => this.#each(await runs.toResume(db), (id) => this.resumes.resume(id)));
     await this.#attempt('waiting messages', async () => this.#each(await inbound.idleWithQueue(db), (id) => this.messages.advance(id)));
-    await this.#attempt('delegations', () => this.delegations.sweep(now));
-    await this.#attempt('aftercare', () => this.aftercare.sweep(now));
+    await this.#attempt('overdue delegations', async () =>
+      this.#each(await delegations.overdue(db, now), (one) => this.delegations.expire(one)),
+    );
+    // A crash left them so.
+    await this.#attempt('resting chains', async () => this.#each(await delegations.resting(db), (id) => this.delegations.advance(id)));
+    await this.#attempt('aftercare', async () => this.#each(await this.aftercare.owed(now), (one) => this.aftercare.attend(one)));
     await this.#attempt('drafts', () => this.drafts.dropExpired(now));
     await this.#attempt('receipts', () => inbound.forget(db, before(RECEIPTS_KEPT_MS)));
   }
@@ -149,8 +154,8 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
     await this.messages.advance(failed.sessionId);
   }
 
-  async #each(ids: readonly string[], work: (id: string) => Promise<unknown>): Promise<void> {
-    for (const id of ids) if (!this.#isClosing) await this.#attempt(id, () => work(id));
+  async #each<T extends string | { readonly id: string }>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
+    for (const item of items) if (!this.#isClosing) await this.#attempt(typeof item === 'string' ? item : item.id, () => work(item));
   }
 
   /** One thing that cannot be done now keeps nothing else from being done; it is tried again in the next round. */

@@ -2,11 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { ensureStreams } from '@ambit/bus';
 import { operationId } from '@ambit/capability';
 import { buckets, journalSubject, mappingKey, objectStores, sessionService, snapshotKey, streams } from '@ambit/contracts';
+import { withClient } from '@ambit/testing';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { Rebuild } from '../src/rebuild.service.js';
 import { Retention } from '../src/retention.service.js';
 import { StorageSweeper } from '../src/storage.sweeper.js';
+import { Sweeper } from '../src/sweeper.service.js';
 import { ask, call, codeOf, Fixture } from './fixture.js';
 
 let fixture: Fixture;
@@ -118,6 +120,59 @@ it('what was said leaves after its days and its place stays; snapshots leave aft
   expect(await headOf(agent.id, fingerprint)).not.toHaveLength(0);
   await fixture.step(again, 0);
   await fixture.finish(again, 'completed');
+});
+
+/** Debts that a crash left to the sweeper, oldest first, each with so many ended runs; gives their sessions. */
+async function owing(...counts: readonly number[]): Promise<{ readonly sessionId: string; readonly runIds: readonly string[] }[]> {
+  const debts = counts.map((count) => ({ sessionId: randomUUID(), runIds: Array.from({ length: count }, () => randomUUID()) }));
+  await withClient(fixture.postgres.url, async (client) => {
+    for (const [index, { sessionId, runIds }] of debts.entries()) {
+      const runs = runIds.map((runId) => ({ runId, originRunId: runId, agentId: 'gone', pool: 'shared', hasJob: false }));
+      const values = [randomUUID(), sessionId, JSON.stringify(runs), new Date(Date.now() - HOUR_MS + index)];
+      await client.query(
+        `INSERT INTO "session_service"."aftercare" ("id", "session_id", "whole", "runs", "fingerprints", "at") VALUES ($1, $2, true, $3, '{}', $4)`,
+        values,
+      );
+    }
+  });
+  return debts;
+}
+async function owed(): Promise<string[]> {
+  let found: string[] = [];
+  await withClient(fixture.postgres.url, async (client) => {
+    found = (await client.query('SELECT "session_id" FROM "session_service"."aftercare"')).rows.map((row) => String(row['session_id']));
+  });
+  return found;
+}
+
+it('what cannot be removed of one session keeps nothing of another', async () => {
+  const [stuck, free] = await owing(1, 1);
+  fixture.world.broken.add(stuck?.sessionId ?? '');
+  await fixture.replicas[0]?.app.get(Sweeper, { strict: false }).sweep();
+  expect(await owed()).toEqual([stuck?.sessionId]);
+  expect(fixture.world.cleared.map(({ sessionId }) => sessionId)).toContain(free?.sessionId);
+  fixture.world.broken.clear();
+  await fixture.replicas[0]?.app.get(Sweeper, { strict: false }).sweep();
+  expect(await owed()).toEqual([]);
+});
+
+it('of a session with many runs nothing goes while one of them has an open call, and no request names more than 500', async () => {
+  const [debt] = await owing(1_100);
+  const sweep = () => fixture.replicas[0]?.app.get(Sweeper, { strict: false }).sweep();
+  const asked = () =>
+    fixture.world.cleared.filter(({ sessionId }) => sessionId === debt?.sessionId).map(({ look, runs }) => ({ look, count: runs.length }));
+  fixture.world.open.add(debt?.runIds.at(-1) ?? '');
+  await sweep();
+  expect(asked().every(({ look }) => look)).toBe(true);
+  expect(asked().length).toBeGreaterThanOrEqual(3);
+  expect(await owed()).toEqual([debt?.sessionId]);
+  fixture.world.open.clear();
+  await sweep();
+  expect(await owed()).toEqual([]);
+  // The service's own sweep may have asked the same.
+  const dropped = asked().flatMap(({ look, count }) => (look ? [] : [count]));
+  expect(dropped.sort((left, right) => left - right).at(0)).toBe(100);
+  expect(new Set(asked().map(({ count }) => count))).toEqual(new Set([500, 100]));
 });
 
 it('JetStream lost: runs that were going are parked with what may have happened, pools and fences come back, the next message is like any other', async () => {

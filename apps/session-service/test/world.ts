@@ -14,6 +14,10 @@ export interface World {
   servers: { head: ServerHead; tools: ToolDefinition[] }[];
   skills: EffectiveSkill[];
   plugins: Plugin[];
+  /** What the gateway was asked to drop, the sessions of which it cannot, and runs that have an open call with it. */
+  readonly cleared: Output<{ output: typeof toolGateway.clearSession.input }>[];
+  readonly broken: Set<string>;
+  readonly open: Set<string>;
   /** Moves the epoch of everything, as each owner would with a change. */
   changed(): void;
   /** Requests answered so far, by subject. */
@@ -63,6 +67,9 @@ export function startWorld(connection: NatsConnection): World {
   let epoch = 1;
   const count = (subject: string): void => void asked.set(subject, (asked.get(subject) ?? 0) + 1);
   const world: World = {
+    cleared: [],
+    broken: new Set(),
+    open: new Set(),
     tools: [registration('question')],
     servers: [],
     skills: [],
@@ -73,7 +80,11 @@ export function startWorld(connection: NatsConnection): World {
     close: () => responder.close(),
   };
   responder.answer(toolGateway.listTools, () => (count('tools'), { epoch, reservedTableVersion: 1, tools: world.tools, toolsets: [] }));
-  responder.answer(toolGateway.clearSession, () => (count('clear'), { open: 0 }));
+  responder.answer(toolGateway.clearSession, (input) => {
+    world.cleared.push(input);
+    if (world.broken.has(input.sessionId)) throw new Error('nothing can be cleared here');
+    return { open: input.runs.filter(({ runId }) => world.open.has(runId)).length };
+  });
   responder.answer(mcpBroker.catalogueHeads, () => (count('heads'), { epoch, servers: world.servers.map(({ head }) => head) }));
   responder.answer(
     mcpBroker.cataloguePage,

@@ -27,7 +27,7 @@ export class SessionRemains {
   ) {}
 
   /** Nothing of a whole session goes while a call of it has no end: who executes it has still to say which. */
-  async clear({ sessionId, whole, before, by, runs }: Clear): Promise<Output<typeof toolGateway.clearSession>> {
+  async clear({ sessionId, whole, look, before, by, runs }: Clear): Promise<Output<typeof toolGateway.clearSession>> {
     for (const { runId } of runs) {
       this.authorities.drop(runId);
       for (const call of this.calls.ofRun(runId)) call.stop('the session ended');
@@ -39,7 +39,7 @@ export class SessionRemains {
     const origins = [...new Set(runs.map(({ originRunId }) => originRunId))];
     let open = await this.repository.unended(sessionId);
     for (const originRunId of origins) open += await this.#open(manager, originRunId);
-    if (open > 0) return { open };
+    if (open > 0 || look) return { open };
     await this.repository.close(sessionId, by ?? SYSTEM, new Date());
     for (const operationId of await this.repository.indeterminate(sessionId))
       await manager.streams.purge(streams.events.name, { filter: pattern(toolGateway.callParked, { operationId }) });

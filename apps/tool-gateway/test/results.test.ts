@@ -90,6 +90,18 @@ it('takes an upload in parts, and only when they hash to what was said', async (
     bytes: bytes.length,
     next: null,
   });
+  // A look at its session drops nothing.
+  const clear = (look: boolean) =>
+    world.nats.bus.call(toolGateway.clearSession, {
+      ...{ sessionId: run.sessionId, whole: true, look, before: new Date().toISOString() },
+      runs: [{ runId: run.runId, originRunId: run.originRunId }],
+    });
+  expect(await clear(true)).toEqual({ open: 0 });
+  expect(await world.nats.bus.call(toolGateway.getArtifact, { sessionId: run.sessionId, digest })).toMatchObject({ bytes: bytes.length });
+  expect(await clear(false)).toEqual({ open: 0 });
+  await expect(world.nats.bus.call(toolGateway.getArtifact, { sessionId: run.sessionId, digest })).rejects.toMatchObject({
+    code: 'ARTIFACT_UNKNOWN',
+  });
   const gap = randomUUID();
   await send(gap, 0, { data: bytes.subarray(0, 3), last: false });
   await expect(send(gap, 9, { data: bytes.subarray(9), last: true })).rejects.toMatchObject({ code: 'ARTIFACT_DIGEST' });

@@ -154,7 +154,7 @@ export const toolGateway = {
 
   clearSession: rpc('ambit.rpc.tool-gateway.v1.session.clear', {
     summary: 'Drop what is kept for a session: its plan, and with `whole` its artifacts, arguments, facts and parked calls; `open` counts calls that have not ended yet',
-    input: z.object({ sessionId: Uuid, whole: z.boolean(), before: Instant, by: Principal.nullable().default(null), runs: z.array(z.object({ runId: Uuid, originRunId: Uuid })).max(10_000) }),
+    input: z.object({ sessionId: Uuid, whole: z.boolean(), /** Only stops the calls and counts those that are open: of a session with many runs, before anything of it goes. */ look: z.boolean().default(false), before: Instant, by: Principal.nullable().default(null), runs: z.array(z.object({ runId: Uuid, originRunId: Uuid })).max(10_000) }),
     output: z.object({ open: z.int().min(0) }), idempotent: true, timeoutMs: 10_000,
   }),
 
