@@ -94,7 +94,8 @@ verifies('R-NATS-1#1', 'so is every other call that a worker makes about a run',
 });
 
 verifies('R-EXEC-4#3', "a tool of another agent's is refused like one that nobody has", async () => {
-  const [forged, nothing] = [intend('mcp__theirs__count', { name }), intend('mcp__theirs__countless', { name })];
+  const untouched = randomUUID();
+  const [forged, nothing] = [intend('mcp__theirs__count', { name: untouched }), intend('mcp__theirs__countless', { name: untouched })];
   const results = await mine.use(forged, nothing);
   const [one, other] = results.map(({ callId: _id, ...rest }) => rest);
   expect(one).toEqual(other);
@@ -102,7 +103,7 @@ verifies('R-EXEC-4#3', "a tool of another agent's is refused like one that nobod
   // In the same words as a whole reply that names what is not the caller's.
   const whole = await mine.worker.ask(toolGateway.executeBatch, { ...mine.ref, sessionId: randomUUID(), step: 0, calls: [nothing] });
   expect(one?.fault).toEqual(whole.body);
-  expect(await scene.counting.ran('count', name)).toBeLessThanOrEqual(1);
+  expect(await scene.counting.ran('count', untouched)).toBe(0);
   expect((await scene.bus.call(sessionService.listInteractions, { sessionId: mine.ref.sessionId })).items).toEqual([]);
   expect((await mine.tape()).openCalls).toEqual([]);
 });

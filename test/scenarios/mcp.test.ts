@@ -1,6 +1,6 @@
 // Long because one running system serves every scenario of servers: starting it takes longer than all of them.
 import { mcpBroker, toolGateway, type Input, type Output } from '@ambit/contracts';
-import { canary, canariesIn, collect, type Collector } from '@ambit/testing';
+import { canary, canariesIn, collect, until, type Collector } from '@ambit/testing';
 import { afterAll, beforeAll, expect, jest } from '@jest/globals';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -73,13 +73,6 @@ async function call(server: Server, tool: string, more: Partial<Input<typeof mcp
 const textOf = (answer: { readonly result?: Record<string, unknown> | undefined }): string =>
   String((answer.result?.['content'] as { text: string }[] | undefined)?.[0]?.text);
 
-async function until(isSo: () => boolean, withinMs = 10_000): Promise<void> {
-  const end = performance.now() + withinMs;
-  while (!isSo()) {
-    if (performance.now() > end) throw new Error(`not so within ${withinMs} ms`);
-    await wait(20);
-  }
-}
 function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);

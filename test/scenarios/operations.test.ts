@@ -19,7 +19,7 @@ import {
   workerInboxPrefix,
   type ServiceUse,
 } from '@ambit/contracts';
-import { canariesIn, canary, collect, collectEndedCalls } from '@ambit/testing';
+import { canariesIn, canary, collect, collectEndedCalls, until } from '@ambit/testing';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { headers, nkeys, type MsgHdrs } from '@nats-io/nats-core';
@@ -221,17 +221,18 @@ it('arguments of calls are kept for people as the administrator of their server 
   await run.use(...kept.map((one) => intend(`mcp__keeps-${one}__count`, { name, password })));
   await run.step([]);
   await run.finish('completed');
-  for (;;) {
-    const { items } = await scene.bus.call(toolGateway.listCalls, { runId: run.ref.runId });
-    const previews = new Map(items.map(({ tool, argumentsPreview }) => [tool, argumentsPreview]));
-    if (previews.get('mcp__keeps-full__count') === null || previews.size < 3) continue;
-    expect(previews.get('mcp__keeps-full__count')).toContain(password);
-    expect(previews.get('mcp__keeps-redacted__count')).toContain(name);
-    expect(previews.get('mcp__keeps-redacted__count')).not.toContain(password);
-    expect(previews.get('mcp__keeps-digest__count')).toBeNull();
-    expect(items.map(({ argumentsHash }) => argumentsHash)).toEqual(Array(3).fill(items[0]?.argumentsHash));
-    return;
-  }
+  const listed = async () => (await scene.bus.call(toolGateway.listCalls, { runId: run.ref.runId })).items;
+  let items: Awaited<ReturnType<typeof listed>> = [];
+  const preview = (slug: string) => items.find(({ tool }) => tool === `mcp__${slug}__count`)?.argumentsPreview;
+  await until(async () => {
+    items = await listed();
+    return items.length === 3 && preview('keeps-full') !== null;
+  }, 30_000);
+  expect(preview('keeps-full')).toContain(password);
+  expect(preview('keeps-redacted')).toContain(name);
+  expect(preview('keeps-redacted')).not.toContain(password);
+  expect(preview('keeps-digest')).toBeNull();
+  expect(items.map(({ argumentsHash }) => argumentsHash)).toEqual(Array(3).fill(items[0]?.argumentsHash));
 });
 
 verifies(
@@ -301,10 +302,10 @@ async function aDay(): Promise<unknown> {
     counted: await scene.counting.ran('count', name),
     plugin: (await scene.bus.call(pluginRegistry.getPlugin, { id: PLUGIN })).state,
     audit: (await http(scene.system, 'GET /v1/audit/verify')).body['intact'],
-    audited: (await http(scene.system, `GET /v1/audit?action=session.create&limit=1`)).status,
     approved: (await http(scene.system, `GET /v1/audit?target=interaction:${asked?.id}`)).body['items'].map(
       ({ action }: { action: string }) => action,
     ),
+    created: (await http(scene.system, `GET /v1/audit?action=session.create&target=session:${sessionId}`)).body['items'].length,
   };
 }
 

@@ -1,5 +1,5 @@
 import { sessionService, services, toolGateway, type ServiceName } from '@ambit/contracts';
-import { collect } from '@ambit/testing';
+import { collect, collectEndedCalls } from '@ambit/testing';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { intend } from '../system/by-hand.js';
@@ -60,12 +60,15 @@ verifies(['R-NATS-2#1', 'R-NATS-2#3', 'R-EXEC-20#4'], 'one batch sent ten times 
   const run = await worker.begin();
   const name = randomUUID();
   const stored = await run.step([intend('mcp__one__count', { name })]);
+  const ended = await collectEndedCalls(scene.system.connection);
   const answers = await Promise.all(Array.from({ length: 10 }, () => run.batch(stored)));
   for (const answer of answers) expect(answer).toEqual(answers[0]);
   expect(answers[0]).toMatchObject([{ status: 'completed' }]);
   expect(await scene.counting.ran('count', name)).toBe(1);
+  await ended.next(({ payload }) => payload.callId === stored.calls[0]?.callId);
+  ended.stop();
   const { items } = await scene.bus.call(toolGateway.listCalls, { runId: run.ref.runId });
-  expect(items.length).toBeLessThanOrEqual(1);
+  expect(items).toHaveLength(1);
   await run.step([]);
   await run.finish('completed');
 });

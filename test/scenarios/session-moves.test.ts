@@ -1,5 +1,5 @@
 import { journalSubject, mcpBroker, sessionService, skillStore, streams, toolGateway, type Session } from '@ambit/contracts';
-import { collect, Stall, withClient } from '@ambit/testing';
+import { collect, Stall, until, withClient } from '@ambit/testing';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { afterAll, beforeAll, expect, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
@@ -196,7 +196,8 @@ verifies('R-SESSION-2#1', 'a move that is killed at any step has happened whole 
   const unpublished = await Stall.outbox(scene.system.databaseUrl, 'session_service');
   await service.start();
   transfer(sessionId, target.id, 'cancel').catch(() => undefined);
-  while ((await rows('SELECT "agent_id" FROM "session_service"."session" WHERE "id" = $1', [sessionId]))[0]?.['agent_id'] !== target.id);
+  const owner = () => rows('SELECT "agent_id" FROM "session_service"."session" WHERE "id" = $1', [sessionId]);
+  await until(async () => (await owner())[0]?.['agent_id'] === target.id, 30_000);
   await service.kill();
   await unpublished.release();
   await service.start();
@@ -396,7 +397,7 @@ async function traces(ids: readonly string[]): Promise<string[]> {
   for await (const info of manager.streams.list()) {
     const { name } = info.config;
     if (info.state.messages === 0) continue;
-    for await (const message of await manager.direct.getBatch(name, { seq: 1, batch: 100_000 }).catch(() => [])) {
+    for await (const message of await manager.direct.getBatch(name, { seq: 1, batch: 100_000 })) {
       const text = `${message.subject} ${message.string()} ${Buffer.from(message.subject.split('.').at(-1) ?? '', 'base64').toString()}`;
       const isPurged = message.header.has('KV-Operation');
       if (ids.some((id) => text.includes(id)) && !message.subject.includes('.audit.') && !isPurged)
@@ -450,7 +451,7 @@ verifies(
     await run.finish('waiting');
     const [interaction] = await scene.pending(sessionId);
     const calls = () => scene.bus.call(toolGateway.listCalls, { sessionId, parked: true });
-    while ((await calls()).items.length === 0);
+    await until(async () => (await calls()).items.length > 0, 30_000);
 
     const settled = await collect(scene.system.connection, sessionService.interactionSettled);
     await gateway.kill();
@@ -460,7 +461,8 @@ verifies(
     settled.stop();
     await gateway.start();
     expect(await deletion).toEqual({ deleted: true });
-    while ((await rows('SELECT 1 FROM "session_service"."aftercare" WHERE "session_id" = $1', [sessionId])).length > 0);
+    const owed = () => rows('SELECT 1 FROM "session_service"."aftercare" WHERE "session_id" = $1', [sessionId]);
+    await until(async () => (await owed()).length === 0, 30_000);
 
     await expect(sessionOf(sessionId)).rejects.toMatchObject({ code: 'SESSION_UNKNOWN' });
     await expect(allow(interaction?.id)).rejects.toMatchObject({ code: 'NO_INTERACTION' });

@@ -9,7 +9,7 @@ import {
   type Delegation,
   type Rpc,
 } from '@ambit/contracts';
-import { withClient } from '@ambit/testing';
+import { until, withClient } from '@ambit/testing';
 import { afterAll, beforeAll, expect, jest } from '@jest/globals';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { HandRun, intend, type HandWorker } from '../system/by-hand.js';
@@ -74,11 +74,13 @@ async function ended(child: HandRun, text = 'Done.'): Promise<void> {
 
 /** Resolves when nothing is owed any more for sessions that ended. */
 async function settled(): Promise<void> {
-  let owed = 1;
-  while (owed > 0)
+  await until(async () => {
+    let owed = 1;
     await withClient(scene.system.databaseUrl, async (client) => {
       owed = Number((await client.query('SELECT count(*)::int AS n FROM "session_service"."aftercare"')).rows[0]?.n);
     });
+    return owed === 0;
+  }, 30_000);
 }
 
 async function sql(text: string, values: readonly unknown[]): Promise<void> {

@@ -8,11 +8,11 @@ import {
   type Interaction,
 } from '@ambit/contracts';
 import { operationId } from '@ambit/capability';
-import { collectEndedCalls } from '@ambit/testing';
-import type { WorkerTool } from '@ambit/worker';
+import { collect, collectEndedCalls, until } from '@ambit/testing';
+import { connect, type WorkerTool } from '@ambit/worker';
 import { testRun } from '@ambit/worker/testing';
 import { workspace, type Volume, type WorkspaceOptions } from '@ambit/worker/workspace';
-import { afterAll, beforeAll, expect, jest } from '@jest/globals';
+import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { randomBytes, randomUUID } from 'node:crypto';
 import {
   lstat,
@@ -447,7 +447,7 @@ verifies(
     const sleeps = `6${randomBytes(3).readUIntBE(0, 3)}`;
     const sleeping = exec(`sleep ${sleeps} & setsid sleep ${sleeps} & sleep ${sleeps}`);
     const stopped = run.use(sleeping);
-    await until(async () => (await running(`sleep ${sleeps}`)) === 3);
+    await until(async () => (await running(`sleep ${sleeps}`)) === 3, 20_000);
     const beganAt = performance.now();
     const reply = await scene.bus.call(toolGateway.cancelCall, {
       operationId: operationId(run.run.originRunId, 1, sleeping.callId),
@@ -480,10 +480,10 @@ verifies('R-NATS-3#3', 'a cancel that never arrives ends the call, and with the 
   const call = exec(`sleep ${sleeps}`);
   const ended = await collectEndedCalls(scene.system.connection);
   void run.use(call).catch(() => undefined);
-  await until(async () => (await running(`sleep ${sleeps}`)) === 1);
+  await until(async () => (await running(`sleep ${sleeps}`)) === 1, 20_000);
   await scene.bus.call(sessionService.cancelRun, { id: run.run.runId, reason: 'enough' });
   await ended.next(({ payload }) => payload.callId === call.callId, 20_000);
-  await until(async () => (await running(`sleep ${sleeps}`)) === 0);
+  await until(async () => (await running(`sleep ${sleeps}`)) === 0, 20_000);
   expect(wire.dropped).toBeGreaterThan(0);
   ended.stop();
   await leave(at);
@@ -501,11 +501,11 @@ verifies(
     const call = exec(`sleep ${sleeps}`);
     const ended = await collectEndedCalls(scene.system.connection);
     void run.use(call).catch(() => undefined);
-    await until(async () => (await running(`sleep ${sleeps}`)) === 1);
+    await until(async () => (await running(`sleep ${sleeps}`)) === 1, 20_000);
     wire.cut();
     const { payload } = await ended.next(({ payload: one }) => one.callId === call.callId, 45_000);
     expect(payload.status).toMatch(/^(cancelled|indeterminate)$/);
-    await until(async () => (await running(`sleep ${sleeps}`)) === 0);
+    await until(async () => (await running(`sleep ${sleeps}`)) === 0, 20_000);
     ended.stop();
     await wire.mend();
     await leave(at);
@@ -529,12 +529,30 @@ verifies('R-OWN-5#1', 'a handler that passes without a platform does the same on
     tools: [{ name: 'read', run: () => [{ type: 'text', text: 'noted' }] }],
   });
   expect(crashed).toMatchObject({ status: 'completed', executed: [{ name: 'read' }], attempts: 2 });
-  const at = await desk(FULL);
-  const { run, home } = await begin(at);
-  await writeFile(join(home, 'notes.txt'), 'noted');
-  expect((await run.use(intend('read', { path: 'notes.txt' }))).map(text)).toEqual(['noted']);
-  run.done();
   // The one that crashed never heard its results in the first attempt, and read them off the tape in the second.
+  expect(said.splice(0)).toEqual(['noted']);
+
+  const agent = await scene.agent(FULL);
+  const changes = await collect(scene.system.connection, toolGateway.toolsChanged);
+  await scene.bus.call(sessionService.ensurePool, { agentId: agent.id, pool: 'desk' });
+  const credentials = await scene.system.workerCredentials({ agentId: agent.id, pools: ['desk'] });
+  const ambit = await connect({ url: scene.system.natsUrl, credentials, onError: () => undefined });
+  const folder = join(root, agent.id);
+  void ambit.work(agent.id, handler, { pool: 'desk', tools: workspace({ root: folder, workspaces: { desk: folder } }) });
+  await changes.next(({ payload }) => payload.agentId === agent.id && payload.live);
+  changes.stop();
+  await mkdir(folder);
+  await writeFile(join(folder, 'notes.txt'), 'noted');
+  const { sessionId } = await scene.send(agent, { workspaceId: 'desk' });
+  await until(async () => (await scene.runsOf(sessionId)).every(({ status }) => status === without.status), 20_000);
+  await ambit.close();
+  const { items } = await scene.bus.call(sessionService.listTape, { sessionId });
+  const [last] = without.messages.slice(-1);
+  expect(items.at(-1)).toMatchObject({
+    kind: 'message',
+    role: 'assistant',
+    content: { content: last?.role === 'assistant' ? last.content : [] },
+  });
   expect(said).toEqual(['noted']);
 });
 
@@ -580,18 +598,96 @@ verifies('R-NATS-4#2', 'an output of megabytes arrives whole, behind its digest'
   run.done();
 });
 
+it('commands that run as another user read what was written, in folders that were made for it too', async () => {
+  const own = { uid: process.getuid?.() ?? -1, gid: process.getgid?.() ?? -1 };
+  // Only root may start a command as another; anybody may as himself.
+  const at = await desk(FULL, { options: { runAs: own.uid === 0 ? { uid: 65_534, gid: 65_534 } : own } });
+  const { run } = await begin(at);
+  const results = await run.use(intend('write', { path: 'made/deep/note', content: 'noted' }), exec('cat made/deep/note'));
+  expect(text(results[1])).toMatch(/^exit code 0; .*\nnoted$/);
+  run.done();
+});
+
+it('a background command whose run is cancelled while it starts is ended', async () => {
+  const command = `sleep 3${randomBytes(3).readUIntBE(0, 3)}`;
+  let runId = '';
+  let heard: Promise<unknown> | undefined;
+  const volume: Volume = {
+    ...withoutCase(),
+    // When its folder is closed for the last time, the command has started, and nobody looks after it yet.
+    open: async (path, ...how) => {
+      const handle = await open(path, ...how);
+      const close = handle.close.bind(handle);
+      handle.close = async () => {
+        await close();
+        if (!path.endsWith('/sub') || !(await commandLines()).some((line) => line.includes(command))) return;
+        void scene.bus.call(sessionService.cancelRun, { id: runId, reason: 'enough' });
+        await heard;
+      };
+      return handle;
+    },
+  };
+  const change = (tools: WorkerTool[]): WorkerTool[] =>
+    tools.map((tool) => ({
+      ...tool,
+      run: (call, signal) => {
+        heard = new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+        return tool.run(call, signal);
+      },
+    }));
+  const at = await desk(FULL, { options: { volume }, change });
+  const { run, home } = await begin(at);
+  runId = run.run.runId;
+  await mkdir(join(home, 'sub'));
+  const call = intend('exec', { command, cwd: 'sub', background: true });
+  const ended = await collectEndedCalls(scene.system.connection);
+  void run.use(call).catch(() => undefined);
+  const { payload } = await ended.next(({ payload: one }) => one.callId === call.callId, 20_000);
+  ended.stop();
+  expect(payload.status).toBe('cancelled');
+  await until(async () => (await running(command)) === 0);
+});
+
+it('a file that is being written when its worker stops is written whole; a removed folder of all sessions is made again', async () => {
+  let release: () => void = () => undefined;
+  let reach: () => void = () => undefined;
+  const released = new Promise<void>((resolve) => (release = resolve));
+  const reached = new Promise<void>((resolve) => (reach = resolve));
+  const volume: Volume = {
+    ...withoutCase(),
+    rename: async (from, to) => {
+      reach();
+      await released;
+      await rename(from, to);
+    },
+  };
+  const slow = await desk(FULL, { options: { volume } });
+  const first = await begin(slow);
+  void first.run.use(intend('write', { path: 'x', content: 'x' })).catch(() => undefined);
+  await reached;
+  await leave(slow);
+  release();
+  await until(async () => (await readdir(first.home)).join() === 'x');
+
+  const at = await desk(FULL);
+  const before = await begin(at);
+  expect(outcomes(await before.run.use(intend('ls', {})))).toEqual(['completed']);
+  before.run.done();
+  await rm(at.folder, { recursive: true });
+  const { run, home } = await begin(at);
+  expect(outcomes(await run.use(intend('write', { path: 'x', content: 'x' })))).toEqual(['completed']);
+  expect(await readdir(home)).toEqual(['x']);
+  run.done();
+});
+
 async function running(command: string): Promise<number> {
-  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
-  const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')));
-  return lines.filter((line) => line.split('\0').join(' ').trim() === command).length;
+  return (await commandLines()).filter((line) => line === command).length;
 }
 
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  for (const end = performance.now() + 20_000; performance.now() < end;) {
-    if (await holds()) return;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  throw new Error('it did not happen within twenty seconds');
+async function commandLines(): Promise<string[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')));
+  return lines.map((line) => line.split('\0').join(' ').trim());
 }
 
 /** The machine's file system, where every name below a descriptor is found under any case. */

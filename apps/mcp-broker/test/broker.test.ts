@@ -2,7 +2,17 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { buckets, epochKey, Fault, mcpBroker, mcpRunner, type Input, type Output } from '@ambit/contracts';
 import { openDatabase } from '@ambit/db';
 import type { RunningService } from '@ambit/service';
-import { canary, collect, startNats, startPostgres, startService, type Collector, type TestNats, type TestPostgres } from '@ambit/testing';
+import {
+  canary,
+  collect,
+  startNats,
+  startPostgres,
+  startService,
+  until,
+  type Collector,
+  type TestNats,
+  type TestPostgres,
+} from '@ambit/testing';
 import { Kvm } from '@nats-io/kv';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
@@ -309,12 +319,14 @@ describe('a real server over Streamable HTTP', () => {
     await start();
     // After a failure it is not tried again for a moment: calls are told to come again, and nothing is sent.
     let answer: Awaited<ReturnType<typeof call>> | undefined;
-    while (answer === undefined)
+    await until(async () => {
       answer = await call(server, 'echo', { message: 'again' }).catch((error: unknown) => {
         if (error instanceof Fault && error.code === 'SERVER_UNAVAILABLE') return undefined;
         throw error;
       });
-    expect(textOf(answer)).toBe('Echo: again');
+      return answer !== undefined;
+    }, 30_000);
+    expect(answer === undefined ? '' : textOf(answer)).toBe('Echo: again');
   }, 60_000);
 });
 

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { until } from '@ambit/testing';
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -90,7 +91,10 @@ describe('a real Streamable HTTP server', () => {
     child = await startEverything('streamableHttp', port);
     // After a failure it is not tried again for a moment: calls are told so, and nothing is sent.
     let later = await watched.call('echo', { message: 'x' });
-    while (later.status === 'not_dispatched') later = await watched.call('echo', { message: 'x' });
+    await until(async () => {
+      later = await watched.call('echo', { message: 'x' });
+      return later.status !== 'not_dispatched';
+    }, 30_000);
     expect(later).toMatchObject({ status: 'completed' });
   });
 });

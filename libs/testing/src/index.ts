@@ -9,4 +9,5 @@ export { startPostgres, withClient, type TestPostgres } from './postgres.js';
 export { startService, type TestServiceOptions } from './service.js';
 export { Stall } from './stall.js';
 export { useContainers } from './docker.js';
+export { until } from './until.js';
 export { watchWire } from './wire.js';

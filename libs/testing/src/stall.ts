@@ -1,4 +1,7 @@
 import pg from 'pg';
+import { until } from './until.js';
+
+const REACHED_MS = 30_000;
 
 /** Holds a place in PostgreSQL, so that whoever comes there waits and can be killed just then. */
 export class Stall {
@@ -22,14 +25,14 @@ export class Stall {
     return stall;
   }
 
-  /** Resolves once somebody waits for what is held here. */
+  /** Resolves once somebody waits for what is held here; rejects when nobody comes within 30 s. */
   async reached(): Promise<void> {
-    for (;;) {
+    await until(async () => {
       const { rowCount } = await this.#client.query(
         'SELECT 1 FROM pg_stat_activity a WHERE pg_backend_pid() = ANY(pg_blocking_pids(a.pid)) LIMIT 1',
       );
-      if (rowCount === 1) return;
-    }
+      return rowCount === 1;
+    }, REACHED_MS);
   }
 
   async release(): Promise<void> {

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { CLOSED_NAMES, targetScope } from '@ambit/capability';
 import { Fault } from '@ambit/contracts';
+import { until } from '@ambit/testing';
 import fc from 'fast-check';
 import type { WorkerTool } from './tools.js';
 import { workspace, type WorkspaceOptions } from './workspace.js';
@@ -347,14 +348,6 @@ async function commandLines(): Promise<string[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')));
   return lines.map((line) => line.split('\0').join(' ').trim());
-}
-
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  for (const end = performance.now() + 10_000; performance.now() < end;) {
-    if (await holds()) return;
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-  throw new Error('it did not happen within ten seconds');
 }
 
 /** The machine's volume, where every name below a descriptor is found under any case. */
