@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { MINIMUM_NATS_SERVER } from '@ambit/contracts';
 import type { NatsConnection } from '@nats-io/nats-core';
-import { connect, credsAuthenticator } from '@nats-io/transport-node';
+import { credsAuthenticator } from '@nats-io/transport-node';
+import { connectGathering } from './gathering-transport.js';
 
 export interface ConnectOptions {
   readonly url: string;
@@ -16,7 +17,7 @@ export interface ConnectOptions {
 /** Connects, for as long as the process lives, to a nats-server that is new enough; waits for one that is not up yet. */
 export async function connectBus(options: ConnectOptions): Promise<NatsConnection> {
   const authenticator = options.credentials === undefined ? undefined : credsAuthenticator(await readFile(options.credentials));
-  const connection = await connect({
+  const connection = await connectGathering({
     servers: options.url.split(','),
     name: options.name,
     inboxPrefix: options.inboxPrefix ?? '_INBOX',

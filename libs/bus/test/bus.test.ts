@@ -2,7 +2,9 @@ import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { fault, Fault, platformFault, type Rpc } from '@ambit/contracts';
 import { startNats, type TestNats } from '@ambit/testing';
 import { headers } from '@nats-io/nats-core';
-import { Bus, Responder, silentLog, type AnswerHandler } from '../src/index.js';
+import { once } from 'node:events';
+import { createConnection, createServer } from 'node:net';
+import { Bus, connectBus, Responder, silentLog, type AnswerHandler } from '../src/index.js';
 import { ALICE, notes } from './fixture.js';
 
 let nats: TestNats;
@@ -346,4 +348,35 @@ it('works on an inbox prefix of its own', async () => {
   const bus = new Bus(nats.connection, { inboxPrefix: '_INBOX.agent-a.laptop' });
   await answering(notes.getNote, echo, async () => expect(await bus.call(notes.getNote, { id: 'p' })).toEqual({ id: 'p', text: 'hello' }));
   bus.close();
+});
+
+it('what one turn publishes leaves in one piece, in order, and what was published before a close arrives', async () => {
+  const writes: number[] = [];
+  const proxy = createServer((incoming) => {
+    const outgoing = createConnection(Number(new URL(nats.url).port));
+    incoming.on('data', (chunk) => writes.push(chunk.toString('latin1').split('PUB gathered').length - 1));
+    incoming.pipe(outgoing).pipe(incoming);
+    for (const socket of [incoming, outgoing]) socket.on('error', () => socket.destroy());
+  });
+  await once(proxy.listen(0, '127.0.0.1'), 'listening');
+  const address = proxy.address();
+  const port = typeof address === 'object' ? address?.port : 0;
+  const heard = nats.connection.subscribe('gathered', { max: 100 });
+  await nats.connection.flush();
+  const connection = await connectBus({ url: `nats://127.0.0.1:${port}`, name: 'gathering' });
+  for (let index = 0; index < 99; index++) {
+    connection.publish('gathered', String(index));
+    // Each continuation would be a piece of its own where every publication is written at once.
+    await Promise.resolve();
+  }
+  await connection.flush();
+  expect(writes.filter((count) => count > 0)).toEqual([99]);
+  connection.publish('gathered', '99');
+  // The library itself hands over what was published in a microtask.
+  await Promise.resolve();
+  await connection.close();
+  const texts: string[] = [];
+  for await (const message of heard) texts.push(message.string());
+  expect(texts).toEqual(Array.from({ length: 100 }, (_, index) => String(index)));
+  proxy.close();
 });

@@ -1,5 +1,4 @@
 import { utf8ToBytes } from '@noble/hashes/utils.js';
-import { isWellFormed } from './canonical.js';
 
 /** Bounds of one call's arguments: bytes of UTF-8 text, nesting, keys in all. */
 export const ARGUMENT_LIMITS = { bytes: 512 * 1024, depth: 64, keys: 10_000 } as const;
@@ -67,7 +66,7 @@ class Scan {
     }
     const raw = this.text.slice(index + 1, end);
     const value = escaped ? String(JSON.parse(`"${raw}"`)) : raw;
-    if (!isWellFormed(value)) throw new BadArguments('a text holds half a surrogate pair, which is no Unicode character');
+    if (!value.isWellFormed()) throw new BadArguments('a text holds half a surrogate pair, which is no Unicode character');
     if (this.expectsKey) this.key(value);
     this.expectsKey = false;
     return end + 1;

@@ -1,5 +1,5 @@
-import { sha256 } from '@noble/hashes/sha2.js';
-import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
+import { utf8ToBytes } from '@noble/hashes/utils.js';
+import { sha256Hex } from './sha256.js';
 
 /** How large a value may be before anything is hashed or stored. Bytes are UTF-8 bytes of the canonical text. */
 export interface Bounds {
@@ -23,16 +23,6 @@ export class NotCanonical extends Error {
   ) {
     super(path === '' ? reason : `${reason} at ${path}`);
   }
-}
-
-// `\p{Surrogate}` with the u flag finds only the surrogates that are not half of a pair.
-const LONE_SURROGATE = /\p{Surrogate}/u;
-// Text that JSON writes as it stands: most keys and values, and then nothing has to be escaped or looked at twice.
-const PLAIN = /^[ !#-[\]-~]*$/;
-
-/** Tells whether a string is well-formed UTF-16, the only kind that has UTF-8 bytes. */
-export function isWellFormed(text: string): boolean {
-  return PLAIN.test(text) || !LONE_SURROGATE.test(text);
 }
 
 // Engines put such keys before all others and in the order of numbers, whatever order they were written in.
@@ -114,7 +104,7 @@ class Ordering {
 
   private string(text: string): void {
     this.count(text.length);
-    if (!isWellFormed(text)) this.refuse('text with half a surrogate pair');
+    if (!text.isWellFormed()) this.refuse('text with half a surrogate pair');
   }
 
   /** Every unit of text is at least one byte, so a huge value is refused before it is written out; the exact size is known at the end. */
@@ -162,11 +152,6 @@ export function inCanonicalOrder(value: unknown, bounds: Bounds = VALUE_BOUNDS):
   return new Ordering(bounds).value(value, 0);
 }
 
-/** The SHA-256 of bytes, or of a text's UTF-8 bytes, as 64 lower-case hexadecimal digits. */
-export function sha256Hex(input: string | Uint8Array): string {
-  return bytesToHex(sha256(typeof input === 'string' ? utf8ToBytes(input) : input));
-}
-
 /** The SHA-256 of the canonical JSON of a value: the same for equal values, in any key order and on any host. */
 export function digestOf(value: unknown, bounds: Bounds = VALUE_BOUNDS): string {
   return sha256Hex(canonicalJson(value, bounds));
@@ -177,9 +162,9 @@ export function canonicalRecord(record: unknown): string {
   return canonicalJson(record, RECORD_BOUNDS);
 }
 
-/** The id of a snapshot record: the hash of {@link canonicalRecord}. A process that has a faster SHA-256 of its own may bring it. */
-export function fingerprint(record: unknown, hash: (text: string) => string = sha256Hex): string {
-  return hash(canonicalRecord(record));
+/** The id of a snapshot record: the hash of {@link canonicalRecord}. */
+export function fingerprint(record: unknown): string {
+  return sha256Hex(canonicalRecord(record));
 }
 
 /** Orders texts by UTF-16 code unit, as RFC 8785 orders keys: the same in every locale. */

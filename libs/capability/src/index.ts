@@ -5,13 +5,12 @@ export {
   canonicalRecord,
   digestOf,
   fingerprint,
-  isWellFormed,
   NotCanonical,
   RECORD_BOUNDS,
-  sha256Hex,
   VALUE_BOUNDS,
   type Bounds,
 } from './canonical.js';
+export { sha256Hex } from './sha256.js';
 export { formatDuration, parseDuration } from './duration.js';
 export {
   approvedTarget,

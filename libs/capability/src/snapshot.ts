@@ -1,6 +1,7 @@
 import { AgentId, Exposure, Hex64, JsonObject, Owner, ProjectId, Slug, Target, ToolAccess, ToolEffect, Uuid } from '@ambit/contracts';
 import { z } from 'zod';
-import { fingerprint, sha256Hex } from './canonical.js';
+import { fingerprint } from './canonical.js';
+import { sha256Hex } from './sha256.js';
 
 export const SNAPSHOT_FORMAT = 'ambit.snapshot';
 export const SNAPSHOT_SCHEMA_VERSION = 1;
