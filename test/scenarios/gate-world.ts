@@ -147,9 +147,13 @@ export class GateWorld {
 
   /**
    * Gives a run another record than ingress composed, stored and mapped in every respect as one of an older release would be: what such a record
-   * lists is not thereby allowed.
+   * lists is not thereby allowed. `owners` are fences that its mapping names beside those it had.
    */
-  async withSnapshot(job: RunJob, change: (record: SnapshotRecord) => SnapshotRecord): Promise<RunJob> {
+  async withSnapshot(
+    job: RunJob,
+    change: (record: SnapshotRecord) => SnapshotRecord,
+    owners: Readonly<Record<string, number>> = {},
+  ): Promise<RunJob> {
     const [row] = (await this.sql('SELECT "text" FROM "session_service"."snapshot" WHERE "fingerprint" = $1', [job.fingerprint])) as {
       text: string;
     }[];
@@ -163,8 +167,9 @@ export class GateWorld {
     );
     await this.sql(
       `INSERT INTO "session_service"."mapping" ("session_id", "fingerprint", "agent_id", "owners", "at")
-       SELECT "session_id", $3, "agent_id", "owners", "at" FROM "session_service"."mapping" WHERE "session_id" = $1 AND "fingerprint" = $2`,
-      [job.sessionId, job.fingerprint, print],
+       SELECT "session_id", $3, "agent_id", "owners" || $4::jsonb, "at" FROM "session_service"."mapping"
+       WHERE "session_id" = $1 AND "fingerprint" = $2`,
+      [job.sessionId, job.fingerprint, print, JSON.stringify(owners)],
     );
     await this.sql('UPDATE "session_service"."run" SET "fingerprints" = array_append("fingerprints", $2) WHERE "id" = $1', [
       job.runId,

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, jest } from '@jest/globals';
 import { createHash } from 'node:crypto';
 import { intend } from '../system/plain-worker.js';
 import { verifies } from '../verifies.js';
+import { PLUGIN_PAIRS } from './gate-pairs.js';
 import { codes, GateWorld } from './gate-world.js';
 
 jest.setTimeout(300_000);
@@ -59,6 +60,29 @@ verifies('R-SESSION-3#3', 'gate plugin-allowed: a plugin that the policy names n
   const call = greet();
   const [result] = await worker.execute(attempt, 1, [call]);
   await world.expectRefusal({ attempt, step: 1, call, result }, { code: 'PLUGIN_POLICY_DENIED', gate: 'plugin-allowed' });
+});
+
+verifies('R-EXEC-4#1', 'of two gates about a plugin’s tool that would both refuse, the earlier one answers', async () => {
+  await enable();
+  const ofServer = await world.run({ plugins: ['greeter'] });
+  await world.put(ofServer.worker.agentId, { servers: [], plugins: [] });
+  const ofPlugin = await world.agent({ plugins: ['greeter'] });
+  const job = await world.withSnapshot(await world.job(ofPlugin), (record) => ({
+    ...record,
+    tools: record.tools.map((tool) => (tool.name === TOOL ? { ...tool, access: 'delegation' } : tool)),
+  }));
+  const attempt = await ofPlugin.start(job);
+  await world.put(ofPlugin.agentId, { plugins: [] });
+  const [one, other] = [greet(), greet()];
+  const [result] = await ofServer.worker.execute(ofServer.attempt, 0, [one]);
+  const [delegating] = await ofPlugin.execute(attempt, 0, [other]);
+  const [servers, plugins] = PLUGIN_PAIRS;
+  const refusals = [
+    { code: 'SERVER_NOT_ALLOWED', gate: servers?.[0] ?? '' },
+    { code: 'PLUGIN_POLICY_DENIED', gate: plugins?.[0] ?? '' },
+  ] as const;
+  await world.expectRefusal({ attempt: ofServer.attempt, step: 0, call: one, result }, refusals[0]);
+  await world.expectRefusal({ attempt, step: 0, call: other, result: delegating }, refusals[1]);
 });
 
 verifies(['R-PLUGIN-6#1', 'R-PLUGIN-6#5'], 'gate fence: a plugin that was switched off, under the same fingerprint', async () => {

@@ -1,15 +1,20 @@
 // Long because each gate has its case here, and all of them share one running world.
 // Every gate through the served path: built services, and workers over plain NATS that say what they like. Each case is one that this gate alone
 // refuses: `npm run mutants` leaves the gate out, runs the case by its name, and wants it red.
-import { sha256Hex, type SnapshotRecord } from '@ambit/capability';
-import { sessionService, toolGateway } from '@ambit/contracts';
+import { GATES, sha256Hex, type SnapshotRecord } from '@ambit/capability';
+import { traceIdOf } from '@ambit/bus';
+import { HEADER, sessionService, toolGateway } from '@ambit/contracts';
 import { afterAll, beforeAll, expect, jest } from '@jest/globals';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { intend, operationOf } from '../system/plain-worker.js';
+import { wiretap } from '../system/wiretap.js';
 import { verifies } from '../verifies.js';
+import { EXCLUSIVE, PAIRS, PLUGIN_PAIRS } from './gate-pairs.js';
 import { alice, codes, faultOf, GateWorld } from './gate-world.js';
 
 jest.setTimeout(240_000);
+/** Cases that are tried beside each other. */
+const AT_ONCE = 6;
 const ECHO = 'mcp__echo__echo';
 const LOOK = 'mcp__look__echo';
 const echo = (text = 'hello') => intend(ECHO, { text });
@@ -65,6 +70,77 @@ verifies('R-NATS-1#1', 'gate run-token: a token that this run never had', async 
     expect(await faultOf(worker.send(attempt, { step: 0, calls: [call], token }))).toEqual(nothing);
   expect(await world.isClaimed(attempt, 0, call)).toBe(false);
 });
+
+verifies('R-NATS-1#3', 'who a worker says it is, and for whom, is heard by nobody', async () => {
+  const mallory = Buffer.from(JSON.stringify({ ...alice, id: 'user:mallory', display: 'Mallory' })).toString('base64url');
+  const via = Buffer.from(JSON.stringify({ kind: 'token', id: 'mallory' })).toString('base64url');
+  const worker = await world.agent({ rules: [{ decision: 'deny', tool: LOOK }] });
+  worker.claims = { [HEADER.principal]: mallory, [HEADER.actor]: mallory, [HEADER.via]: via };
+  const passing = await wiretap(world.system.connection);
+  const attempt = await worker.start(await world.job(worker));
+  const [call, denied, asked] = [echo(), intend(LOOK, { text: 'hello' }), intend('question', QUESTION)];
+  const results = await worker.execute(attempt, 0, [call, denied, asked]);
+  expect(codes(results)).toEqual(['completed', 'POLICY_DENIED', 'waiting']);
+  await world.expectRefusal({ attempt, step: 0, call: denied, result: results[1] }, { code: 'POLICY_DENIED', gate: 'permission' });
+  expect(await worker.finish(attempt, 'waiting')).toMatchObject({ status: 'suspended' });
+  const seen = await passing.stop();
+  // What it said itself passes by, and goes no further.
+  const own = seen.filter(({ headers: sent }) => sent?.get(HEADER.actor) === mallory);
+  expect(own.map(({ subject }) => subject.split('.').slice(4, 6).join('.'))).toEqual([
+    'run.start',
+    'run.step',
+    'batch.execute',
+    'run.finish',
+  ]);
+  const others = seen.filter((message) => !own.includes(message));
+  const told = others.map((message) => `${message.string()} ${[...(message.headers ?? [])].flat(2).join(' ')}`);
+  expect(told.filter((text) => /mallory/i.test(text) || text.includes(mallory) || text.includes(via))).toEqual([]);
+  const dispatched = others.find(({ subject }) => subject.includes('.call.execute.'));
+  expect(JSON.parse(Buffer.from(dispatched?.headers?.get(HEADER.principal) ?? '', 'base64url').toString())).toEqual(alice);
+  expect(dispatched?.headers?.get(HEADER.actor)).toBe('');
+  const { items } = await world.system.bus.call(sessionService.listInteractions, { runId: attempt.ref.runId });
+  expect(items).toMatchObject([{ principal: { id: alice.id } }]);
+  const calls = (await world.system.bus.call(toolGateway.listCalls, { runId: attempt.ref.runId })).items;
+  expect(calls.map(({ principal }) => principal)).toEqual([alice.id, alice.id]);
+});
+
+verifies(
+  'R-EXEC-1#1',
+  'a batch goes from worker to gateway, is claimed, goes to the broker, is recorded and comes back, in this order',
+  async () => {
+    const { worker, attempt } = await world.run();
+    const [first, next] = [echo('one'), echo('two')];
+    await worker.store(attempt, 0, [first, next]);
+    const trace = randomBytes(16).toString('hex');
+    worker.claims = { [HEADER.traceparent]: `00-${trace}-${randomBytes(8).toString('hex')}-01` };
+    const passing = await wiretap(world.system.connection);
+    expect(codes(await worker.send(attempt, { step: 0, calls: [first, next] }))).toEqual(['completed', 'completed']);
+    const seen = await passing.stop();
+    const asked = seen.find(({ subject }) => subject.includes('.batch.execute.'));
+    const operations = [first, next].map((call) => operationOf(attempt, 0, call));
+    const hops = seen.flatMap((message) => {
+      const { subject, headers: sent } = message;
+      const operation = operations.findIndex((id) => subject.includes(id) || message.string().includes(id));
+      if (message === asked) return ['worker to gateway'];
+      if (subject === asked?.reply) return ['gateway to worker'];
+      if (subject.startsWith('ambit.jrn.v1.op.')) return [`${subject.split('.').at(-1)} ${operation}`];
+      if (!subject.includes('.call.execute.')) return [];
+      expect(traceIdOf(sent?.get(HEADER.traceparent) ?? '')).toBe(trace);
+      return [`gateway to broker ${operation}`];
+    });
+    expect(hops).toEqual([
+      'worker to gateway',
+      ...['claim 0', 'gateway to broker 0', 'outcome 0'],
+      ...['claim 1', 'gateway to broker 1', 'outcome 1'],
+      'gateway to worker',
+    ]);
+    // Each hop names the call it is about: by session, run and id in the claim, and by the operation, which is made of them, everywhere.
+    const claims = seen.filter(({ subject }) => subject.endsWith('.claim')).map((message) => message.json());
+    const { sessionId, runId } = attempt.ref;
+    expect(claims).toEqual([first, next].map(({ callId }) => expect.objectContaining({ sessionId, runId, callId })));
+    expect(asked?.json()).toMatchObject({ sessionId, runId, calls: [{ callId: first.callId }, { callId: next.callId }] });
+  },
+);
 
 verifies('R-INGRESS-19#1', 'gate run-live: a run that has ended', async () => {
   const { worker, attempt } = await world.run();
@@ -292,6 +368,38 @@ verifies(
     await world.expectRefusal({ attempt, step: 0, call, result }, { code: 'UNAVAILABLE', gate: 'policy-known' });
   },
 );
+
+verifies('R-PERM-12#1', 'of an agent whose policy cannot be read no server’s tool is listed', async () => {
+  const worker = await world.agent();
+  const before = await world.job(worker);
+  await worker.finish(await worker.start(before), 'cancelled');
+  await world.sql('UPDATE "session_service"."agent" SET "policy" = $2 WHERE "id" = $1', [worker.agentId, '{"mode":"anything goes"}']);
+  const job = await world.job(worker);
+  const toolsOf = async (fingerprint: string): Promise<string[]> => {
+    const { text } = await world.system.bus.call(sessionService.readSnapshot, { fingerprint });
+    return (JSON.parse(text) as SnapshotRecord).tools.map(({ name }) => name);
+  };
+  expect(await toolsOf(before.fingerprint)).toEqual(expect.arrayContaining([ECHO, LOOK]));
+  expect((await toolsOf(job.fingerprint)).filter((name) => name.startsWith('mcp__'))).toEqual([]);
+});
+
+verifies('R-EXEC-4#1', 'of a gate and its neighbour that would both refuse, the earlier one answers', {
+  timeoutMs: 240_000,
+  shows: async () => {
+    // Every neighbour has its case: here, beside the plugin that it takes, or with the next that can refuse too.
+    const cases = new Set([...PAIRS.map(({ gates }) => gates), ...PLUGIN_PAIRS].map((gates) => gates.join()));
+    const neighbours = GATES.slice(1).map(({ name }, index) => {
+      const first = GATES[index]?.name ?? '';
+      return [first, EXCLUSIVE[first]?.next ?? name].join();
+    });
+    expect([...cases].sort()).toEqual(neighbours.sort());
+    const runGates = new Set(GATES.filter(({ name, step }) => step === 1 && name !== 'not-aborted').map(({ name }) => name));
+    const said: object[] = [];
+    for (let at = 0; at < PAIRS.length; at += AT_ONCE)
+      said.push(...(await Promise.all(PAIRS.slice(at, at + AT_ONCE).map(async ({ gates, ask }) => ({ gates, ...(await ask(world)) })))));
+    expect(said).toEqual(PAIRS.map(({ gates, code }) => ({ gates, code, ...(runGates.has(gates[0]) ? {} : { gate: gates[0] }) })));
+  },
+});
 
 verifies('R-SESSION-3#3', 'gate agent-enabled: an agent that was switched off', async () => {
   const { worker, attempt } = await world.run();

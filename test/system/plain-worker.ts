@@ -43,6 +43,9 @@ export function intend(name: string, given: unknown = {}): IntendedCall {
 
 /** A worker over plain NATS, behind the wall, which sends whatever a test wants said: its own library stands in nobody's way. */
 export class PlainWorker {
+  /** Headers that it sends with everything, whatever they claim. */
+  claims: Readonly<Record<string, string>> = {};
+
   constructor(
     readonly agentId: string,
     readonly connection: NatsConnection,
@@ -52,6 +55,7 @@ export class PlainWorker {
   async ask<C extends WorkerContract>(contract: C, input: unknown, timeoutMs = 20_000): Promise<Output<C>> {
     const header = headers();
     header.set(HEADER.timeout, String(timeoutMs));
+    for (const [name, value] of Object.entries(this.claims)) header.set(name, value);
     const answer = await this.connection.request(
       subject<`${string}.{agentId}`>(contract, { agentId: this.agentId }),
       JSON.stringify(input),

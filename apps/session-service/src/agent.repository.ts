@@ -1,16 +1,9 @@
 import { Agent, MatchRule, Policy, type Project } from '@ambit/contracts';
+import { UNREADABLE } from './domain/unreadable-policy.js';
 import type { Reader } from './transactions.repository.js';
 
 type AgentRow = NonNullable<Awaited<ReturnType<Reader['agent']['findUnique']>>>;
 type ProjectRow = NonNullable<Awaited<ReturnType<Reader['project']['findUnique']>>>;
-
-/** A policy that cannot be read allows nothing: neither a server nor, by this rule, any tool. */
-const UNREADABLE: Policy = Policy.parse({ rules: [{ decision: 'deny', tool: '*' }] });
-
-/** The agent's policy for whoever decides by it; null where the stored one cannot be read. */
-export function readablePolicy({ policy }: Agent): Policy | null {
-  return policy === UNREADABLE ? null : policy;
-}
 
 function agentOf(row: AgentRow): Agent {
   const policy = Policy.safeParse(row.policy);

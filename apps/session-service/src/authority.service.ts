@@ -2,7 +2,8 @@ import { fault, sessionService, type Agent, type Authority } from '@ambit/contra
 import { OutboxRelay } from '@ambit/db';
 import { narrowerMode, policyInSlot, readSnapshot } from '@ambit/capability';
 import { Inject, Injectable } from '@nestjs/common';
-import { agents, readablePolicy } from './agent.repository.js';
+import { agents } from './agent.repository.js';
+import { readablePolicy } from './domain/unreadable-policy.js';
 import { tokensOf } from './domain/attempt.js';
 import { hasEnded, remainingMs, type RunRecord } from './domain/run-state.js';
 import { FenceReader } from './fence.service.js';

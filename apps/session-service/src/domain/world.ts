@@ -22,6 +22,7 @@ import {
   type ToolDefinition,
   type toolGateway,
 } from '@ambit/contracts';
+import { readablePolicy } from './unreadable-policy.js';
 
 export type Tools = Output<typeof toolGateway.listTools>;
 export type Heads = Output<typeof mcpBroker.catalogueHeads>;
@@ -89,15 +90,22 @@ export function versionsOf(whose: Whose, seen: Seen, switches: Switches): Compos
   return {
     ...frame(whose, switches),
     policies: [
-      { agentId: whose.agent.id, version: whose.agent.version },
+      { agentId: whose.agent.id, version: versionOf(whose.agent) },
       // Two slots of one parent may narrow differently.
-      ...whose.ancestors.map(({ id, version, slot }) => ({ agentId: slot === null ? id : `${id} ${slot}`, version })),
+      ...whose.ancestors.map((ancestor) => ({
+        agentId: ancestor.slot === null ? ancestor.id : `${ancestor.id} ${ancestor.slot}`,
+        version: versionOf(ancestor),
+      })),
     ],
     epochs,
     agentsVersion: seen.knownAgents.length,
     failed,
   };
 }
+
+/** Below every version where the policy cannot be read: what was composed while it could is nothing to go by. */
+const versionOf = (agent: Agent): number => (readablePolicy(agent) === null ? UNREADABLE_VERSION : agent.version);
+const UNREADABLE_VERSION = -1;
 
 export const keyOfWorld = (versions: CompositionVersions): string => worldKey(versions);
 
@@ -109,7 +117,7 @@ export function compositionOf(
 ): CompositionInput {
   return {
     ...frame(whose, rest.switches),
-    policies: [whose.agent.policy, ...whose.ancestors.map(({ policy }) => policy)],
+    policies: [whose.agent, ...whose.ancestors].map(readablePolicy),
     subject: whose.subject,
     builtins: builtinsOf(seen.tools),
     toolsets: source(seen.tools, ({ toolsets }) => toolsets.map(toolsetOf)),
