@@ -242,6 +242,47 @@ it('a server that says too much, and one that is gone: the call says which', asy
   expect(gone).toMatchObject({ status: 'failed', fault: { code: 'SERVER_UNAVAILABLE', data: { reason: expect.any(String) } } });
 });
 
+verifies('R-NATS-4#1', 'a result of 32 MiB arrives whole over messages of at most 1 MiB, and is read in ranges that are fetched once', {
+  timeoutMs: 120_000,
+  shows: async () => {
+    const upstream = await startUpstream();
+    leaving.push(upstream.stop);
+    await world.server({ slug: 'vast', transport: { type: 'http', url: upstream.url } });
+    const { worker, attempt } = await world.run();
+    const bytes = 32 * 1024 * 1024;
+    const letters = bytes - Buffer.byteLength(JSON.stringify({ content: [{ type: 'text', text: '' }] }));
+    const { connection } = world.system;
+    let largest = 0;
+    let readings = 0;
+    const passing = connection.subscribe('>', {
+      callback: (_error, { subject, data }) => {
+        largest = Math.max(largest, data.length);
+        if (subject.startsWith('$JS.API.CONSUMER.CREATE.OBJ_')) readings += 1;
+      },
+    });
+    const [result] = await worker.execute(attempt, 0, [intend('mcp__vast__say', { letters })]);
+    expect(result).toMatchObject({ status: 'completed', artifact: { bytes } });
+    const { digest } = result?.artifact ?? {};
+    const hash = createHash('sha256');
+    let length = 0;
+    for (let offset: number | null = 0; offset !== null;) {
+      const path = `GET /v1/session/${attempt.ref.sessionId}/artifact/${digest}?offset=${offset}&length=${256 * 1024}` as const;
+      const { status, body } = await http(world.system, path);
+      expect(status).toBe(200);
+      const data = Buffer.from(String(body['data']), 'base64');
+      hash.update(data);
+      length += data.length;
+      offset = body['next'] as number | null;
+    }
+    expect({ length, digest: hash.digest('hex') }).toEqual({ length: bytes, digest });
+    await connection.flush();
+    passing.unsubscribe();
+    expect(connection.info?.max_payload).toBe(1024 * 1024);
+    expect(largest).toBeLessThanOrEqual(512 * 1024);
+    expect(readings).toBe(1);
+  },
+});
+
 /** A worker on the SDK that takes no runs and brings tools: one that refuses, one that fails, and one that goes on when it is let. */
 async function withTools(agent: PlainWorker): Promise<{ readonly sdk: AmbitWorker; held(): Promise<void>; release(): void }> {
   let began = (): void => undefined;

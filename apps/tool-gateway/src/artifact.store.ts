@@ -7,15 +7,14 @@ import { jetstreamManager } from '@nats-io/jetstream';
 import { Objm, type ObjectStore } from '@nats-io/obj';
 import type { ToolGatewayConfig } from './config.js';
 import { ArtifactRepository, type ArtifactName } from './artifact.repository.js';
-import { BoundedMap } from './domain/bounded-map.js';
+import { ByteCache } from './domain/byte-cache.js';
 
 const DAY_MS = 86_400_000;
 const SWEEP_MS = 60_000;
 const UPLOAD_KEPT_MS = 10 * 60_000;
 const SWEEP_AT_ONCE = 200;
-/** Readers go through an artifact range by range: the newest few stay at hand. */
-const CACHED = 16;
-const CACHED_BYTES = 4 * 1024 * 1024;
+/** Readers go through an artifact range by range: it stays at hand while they do. The largest result fits twice. */
+const CACHED_BYTES = 64 * 1024 * 1024;
 
 export interface ArtifactRange {
   readonly data: Buffer;
@@ -31,7 +30,9 @@ const objectName = ({ sessionId, digest }: ArtifactName): string => `${sessionId
 /** Large results by session and digest. The Postgres row says that an artifact exists and until when; the object store has its bytes. */
 @Injectable()
 export class ArtifactStore implements OnApplicationBootstrap, OnApplicationShutdown {
-  readonly #cache = new BoundedMap<string, Buffer>(CACHED);
+  readonly #cache = new ByteCache<Buffer>(CACHED_BYTES);
+  /** Several ranges of one artifact that are asked for at once wait for one reading. */
+  readonly #reading = new Map<string, Promise<Buffer | undefined>>();
   #store: ObjectStore | undefined;
   #timer: NodeJS.Timeout | undefined;
 
@@ -44,10 +45,10 @@ export class ArtifactStore implements OnApplicationBootstrap, OnApplicationShutd
 
   async onApplicationBootstrap(): Promise<void> {
     this.#store = await new Objm(this.bus.connection).open(objectStores.artifacts.name);
-    this.#timer = setInterval(
-      () => void this.sweep(new Date()).catch((error: unknown) => this.log.warn({ error }, 'expired artifacts were not swept')),
-      SWEEP_MS,
-    );
+    this.#timer = setInterval(() => {
+      this.#cache.dropUnusedSince(performance.now() - SWEEP_MS);
+      void this.sweep(new Date()).catch((error: unknown) => this.log.warn({ error }, 'expired artifacts were not swept'));
+    }, SWEEP_MS);
   }
   onApplicationShutdown(): void {
     clearInterval(this.#timer);
@@ -103,13 +104,19 @@ export class ArtifactStore implements OnApplicationBootstrap, OnApplicationShutd
 
   async #bytes(name: ArtifactName): Promise<Buffer | undefined> {
     const key = objectName(name);
-    const known = this.#cache.get(key);
+    const known = this.#cache.get(key, performance.now()) ?? this.#reading.get(key);
     if (known !== undefined) return known;
+    const reading = this.#fetch(key).finally(() => this.#reading.delete(key));
+    this.#reading.set(key, reading);
+    return reading;
+  }
+
+  async #fetch(key: string): Promise<Buffer | undefined> {
     const blob = await this.#opened().getBlob(key);
     if (blob === null) return undefined;
-    const bytes = Buffer.from(blob);
-    if (bytes.length <= CACHED_BYTES) this.#cache.set(key, bytes);
-    return bytes;
+    const value = Buffer.from(blob.buffer, blob.byteOffset, blob.byteLength);
+    this.#cache.set(key, { value, bytes: value.length }, performance.now());
+    return value;
   }
 
   #opened(): ObjectStore {
