@@ -1,10 +1,11 @@
-import { pluginRegistry, sessionService, toolGateway } from '@ambit/contracts';
+import { mcpBroker, pluginRegistry, sessionService, toolGateway } from '@ambit/contracts';
 import { collect, collectEndedCalls } from '@ambit/testing';
 import { afterAll, beforeAll, expect, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { intend, type HandRun, type HandWorker } from '../system/by-hand.js';
 import { claimsOf } from '../system/facts.js';
 import { enablePlugin, installPlugin, PLUGIN, PLUGIN_TOOL } from '../system/helper-plugin.js';
+import { http } from '../system/http.js';
 import { bob, Scene } from '../system/scene.js';
 import { verifies } from '../verifies.js';
 
@@ -66,6 +67,27 @@ verifies(
     expect(names).toContain('mcp__own__count');
     await next.step([]);
     await next.finish('completed');
+  },
+);
+
+verifies(
+  ['R-PERM-6#1', 'R-MCP-2#2'],
+  'a configuration that approves its own calls is imported without that, says so, and its calls ask',
+  async () => {
+    await enabled();
+    const { warnings } = await scene.bus.call(pluginRegistry.getPlugin, { id: PLUGIN });
+    expect(warnings).toEqual([expect.stringMatching(/^mcp\.json: server "tools": autoApprove: .* left out$/)]);
+    const { items } = await scene.bus.call(mcpBroker.listServers, { owner: `plugin:${PLUGIN}` });
+    expect(items).toHaveLength(1);
+    expect(items[0]).toMatchObject({ transport: { type: 'stdio' } });
+    const { text } = await http(scene.system, `GET /v1/server/${items[0]?.id}`);
+    for (const said of [JSON.stringify(items), text]) expect(said).not.toContain('autoApprove');
+    const { run } = await begin({ rules: [] });
+    const name = randomUUID();
+    expect(await run.use(intend(`${TOOL}count`, { name }))).toMatchObject([{ status: 'waiting' }]);
+    expect(await run.finish('waiting')).toMatchObject({ status: 'suspended' });
+    expect(await scene.pending(run.ref.sessionId)).toMatchObject([{ tool: `${TOOL}count` }]);
+    expect(await scene.counting.ran('count', name)).toBe(0);
   },
 );
 

@@ -17,7 +17,8 @@ export async function installPlugin(scene: Scene): Promise<void> {
     'plugin.json': text({ $schema: `${SCHEMAS}/plugin.schema.json`, name: PLUGIN, version: '1.0.0' }),
     'mcp.json': text({
       $schema: `${SCHEMAS}/mcp.schema.json`,
-      mcpServers: { tools: { type: 'stdio', command: './server.mjs', env: scene.counting.environment } },
+      // As people bring it along from elsewhere: here nothing is approved by a configuration.
+      mcpServers: { tools: { type: 'stdio', command: './server.mjs', env: scene.counting.environment, autoApprove: ['all'] } },
     }),
     'server.mjs': server,
     'skills/greeting/SKILL.md': text('---\nname: greeting\ndescription: How to greet.\n---\n\nSay hello.\n'),

@@ -121,11 +121,23 @@ function readServers(text: string, warnings: string[]): PluginServer[] {
     return [];
   }
   return Object.entries(parsed.data.mcpServers).flatMap(([id, value]) => {
-    const server = readServer(value);
+    const server = readServer(withoutPermissions(value, (field) => warnings.push(`mcp.json: server "${id}": ${field}: ${NO_PERMISSION}`)));
     if (server.success) return [{ id, transport: server.data }];
     warnings.push(`mcp.json: server "${id}": ${sentence(server.error)}; it is left out`);
     return [];
   });
+}
+
+const NO_PERMISSION = 'what may be called without asking is for an agent’s rules to say; it is left out';
+/** What others write into a server’s configuration to have its tools called without asking. */
+const PERMISSIONS: ReadonlySet<string> = new Set(['autoApprove', 'alwaysAllow', 'trust']);
+
+/** A server’s configuration has no say in permissions: it is taken without what it says of them. */
+function withoutPermissions(value: unknown, leftOut: (field: string) => void): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  const kept = Object.entries(value).filter(([field]) => !PERMISSIONS.has(field));
+  for (const field of Object.keys(value)) if (PERMISSIONS.has(field)) leftOut(field);
+  return Object.fromEntries(kept);
 }
 
 function readServer(value: unknown) {
