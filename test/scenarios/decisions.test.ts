@@ -1,3 +1,4 @@
+// Long because one running system, of two gateways, serves them all.
 import { resumeRunId } from '@ambit/capability';
 import {
   journalSubject,
@@ -5,15 +6,17 @@ import {
   sessionService,
   streams,
   toolGateway,
+  type Agent,
   type CallResult,
   type DeferredCall,
   type Interaction,
 } from '@ambit/contracts';
-import { collect } from '@ambit/testing';
+import { collect, collectEndedCalls, until } from '@ambit/testing';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { intend, type HandRun, type HandWorker } from '../system/by-hand.js';
+import { factsOf } from '../system/facts.js';
 import { alice, bob, RULES, Scene } from '../system/scene.js';
 import type { ServiceProcess } from '../system/service-process.js';
 import { verifies } from '../verifies.js';
@@ -208,6 +211,180 @@ it('a decision that nobody took in time is an expired one: nothing is executed a
   expect(await scene.counting.ran('count', asked.name)).toBe(0);
 });
 
+verifies('R-PERM-6#2', 'an approval is for these arguments: with one byte changed the call asks again', async () => {
+  const asked = await waiting();
+  await decide(asked.interactions[0]);
+  const next = await asked.worker.begin();
+  expect(next.opened.messages.at(-1)).toMatchObject({ role: 'tool', results: [{ status: 'completed' }] });
+  const other = `${asked.name.slice(0, -1)}${asked.name.endsWith('0') ? '1' : '0'}`;
+  expect(await next.use(intend('mcp__asking__count', { name: other }))).toMatchObject([{ status: 'waiting' }]);
+  await next.finish('waiting');
+  const [again, ...more] = await scene.pending(next.ref.sessionId);
+  expect(more).toEqual([]);
+  expect(again?.argumentsHash).not.toBe(asked.interactions[0]?.argumentsHash);
+  expect(await scene.counting.ran('count', asked.name)).toBe(1);
+  expect(await scene.counting.ran('count', other)).toBe(0);
+});
+
+verifies(
+  'R-PERM-6#3',
+  'an approval is for this server as it is: reconfigured meanwhile, it is not called, and the call asks again',
+  async () => {
+    await scene.server('moving');
+    const tool = 'mcp__moving__count';
+    const asked = await waiting([tool], { rules: [{ decision: 'ask', tool: 'mcp__*' }] });
+    await all(gateways(), (one) => one.kill());
+    await decide(asked.interactions[0]);
+    await scene.server('moving', scene.counting.offering('moving', []));
+    await all(gateways(), (one) => one.start());
+    const next = await asked.worker.begin();
+    expect(next.opened.messages.at(-1)).toMatchObject({ role: 'tool', results: [{ fault: { code: 'TARGET_CHANGED' } }] });
+    expect(await next.use(intend(tool, { name: asked.name }))).toMatchObject([{ status: 'waiting' }]);
+    await next.finish('waiting');
+    expect(await scene.pending(next.ref.sessionId)).toMatchObject([{ tool, status: 'pending' }]);
+    expect(await scene.counting.ran('count', asked.name)).toBe(0);
+    expect((await scene.counting.heard('moving')).filter((method) => method === 'tools/call')).toEqual([]);
+  },
+);
+
+verifies('R-EXEC-12#3', 'a model that is asked again for a step that was executed: nothing of its new sample runs', async () => {
+  const agent = await scene.agent();
+  const worker = await scene.worker(agent);
+  await scene.send(agent);
+  const run = await worker.begin();
+  const name = randomUUID();
+  const stored = await run.step([intend('mcp__other__count', { name })]);
+  const [before] = await run.batch(stored);
+  expect(before).toMatchObject({ status: 'completed' });
+  // The same wish under a new id, as a second sample has it.
+  const sample = [intend('mcp__other__count', { name })];
+  await expect(run.step(sample, stored.step)).rejects.toMatchObject({ code: 'STEP_TAKEN' });
+  await expect(run.batch({ step: stored.step, calls: sample })).rejects.toMatchObject({ code: 'BAD_ARGUMENTS' });
+  expect(await run.batch(stored)).toEqual([before]);
+  // Another attempt is given the result, for its model to go on from.
+  run.abandon();
+  const again = await worker.start(run.ref);
+  expect(again.opened).toMatchObject({ step: stored.step + 1, openCalls: [] });
+  expect(again.opened.messages.at(-1)).toMatchObject({ role: 'tool', results: [{ callId: before?.callId, status: 'completed' }] });
+  await again.step([]);
+  await again.finish('completed');
+  expect(await scene.counting.ran('count', name)).toBe(1);
+});
+
+verifies('R-EXEC-4#2', 'a run cancelled in the middle of a batch: its next call is asked nothing any more', async () => {
+  // Asked after the first one, the second would be over the limit: that is not what it is told.
+  const agent = await scene.agent({ limits: { callsPerMinute: 1 } });
+  const worker = await scene.worker(agent);
+  await scene.send(agent);
+  const run = await worker.begin();
+  const name = randomUUID();
+  const stored = await run.step([intend('mcp__other__hold', { name }), intend('mcp__other__count', { name })]);
+  const answer = run.batch(stored);
+  await scene.counting.held(name);
+  await scene.bus.call(sessionService.cancelRun, { id: run.ref.runId });
+  expect(await answer).toMatchObject([{ status: 'cancelled' }, { status: 'refused', fault: { code: 'TURN_ENDED' } }]);
+  run.abandon();
+  scene.counting.release(name);
+  const [, next] = stored.calls;
+  expect(await factsOf(scene.system.connection, run.ref, { step: stored.step, callId: next?.callId ?? '' })).toEqual({
+    claim: undefined,
+    outcome: undefined,
+  });
+  expect(await scene.counting.ran('count', name)).toBe(0);
+});
+
+verifies('R-EXEC-18#2', 'a cancel reaches the server that works on the call within a second, and nothing follows it', async () => {
+  await scene.server('told', scene.counting.offering('told', []));
+  const agent = await scene.agent();
+  const worker = await scene.worker(agent);
+  await scene.send(agent);
+  const run = await worker.begin();
+  const name = randomUUID();
+  const stored = await run.step([intend('mcp__told__hold', { name }), intend('mcp__told__count', { name })]);
+  const answer = run.batch(stored);
+  await scene.counting.held(name);
+  const ended = await collectEndedCalls(scene.system.connection);
+  const before = performance.now();
+  const cancelling = scene.bus.call(sessionService.cancelRun, { id: run.ref.runId });
+  await until(async () => (await scene.counting.heard('told')).at(-1) === 'notifications/cancelled');
+  expect(performance.now() - before).toBeLessThan(1_000);
+  expect(await cancelling).toEqual({ state: 'stopped' });
+  expect((await answer).map(({ status }) => status)).toEqual(['cancelled', 'refused']);
+  await ended.next(({ payload }) => payload.callId === stored.calls[0]?.callId && payload.status === 'cancelled');
+  ended.stop();
+  run.abandon();
+  scene.counting.release(name);
+  const { items } = await scene.bus.call(toolGateway.listCalls, { runId: run.ref.runId });
+  expect(items.map(({ status }) => status)).toContain('cancelled');
+  const heard = await scene.counting.heard('told');
+  expect(heard.slice(heard.indexOf('tools/call'))).toEqual(['tools/call', 'notifications/cancelled']);
+});
+
+/** An agent's run that has called this server's tool once. */
+async function usedOnce(slug: string): Promise<{ readonly worker: HandWorker; readonly run: HandRun; readonly agent: Agent }> {
+  const agent = await scene.agent();
+  const worker = await scene.worker(agent);
+  await scene.send(agent);
+  const run = await worker.begin();
+  expect(await run.use(intend(`mcp__${slug}__count`, { name: slug }))).toMatchObject([{ status: 'completed' }]);
+  return { worker, run, agent };
+}
+const named = (slug: string): Parameters<Scene['server']>[1] => scene.counting.offering(slug, []);
+
+verifies('R-TOOL-11#1', 'a server reconfigured after it was listed is not called', async () => {
+  await scene.server('pinned', named('pinned'));
+  const { run } = await usedOnce('pinned');
+  await scene.server('pinned', scene.counting.offering('pinned', ['more']));
+  const name = randomUUID();
+  expect(await run.use(intend('mcp__pinned__count', { name }))).toMatchObject([{ fault: { code: 'TARGET_CHANGED' } }]);
+  expect(await scene.counting.ran('count', name)).toBe(0);
+  run.abandon();
+});
+
+verifies('R-TOOL-11#2', 'a removed server is not called, nor is the one that has its name now', async () => {
+  const { id } = await scene.server('named', named('named'));
+  const { run } = await usedOnce('named');
+  await scene.bus.call(mcpBroker.deleteServer, { id });
+  const name = randomUUID();
+  expect(await run.use(intend('mcp__named__count', { name }))).toMatchObject([{ fault: { code: 'TOOL_GONE' } }]);
+  await scene.server('named', named('named'));
+  expect(await run.use(intend('mcp__named__count', { name }))).toMatchObject([{ fault: { code: 'TOOL_GONE' } }]);
+  expect(await scene.counting.ran('count', name)).toBe(0);
+  run.abandon();
+});
+
+verifies('R-TOOL-11#3', 'a second server with the same tools changes no name and receives no call of the first', async () => {
+  await scene.server('first', named('first'));
+  const { run, agent, worker } = await usedOnce('first');
+  const before = (await worker.snapshot(run.ref.fingerprint)).tools.map(({ name }) => name);
+  await scene.server('second', named('second'));
+  const name = randomUUID();
+  expect(await run.use(intend('mcp__first__count', { name }))).toMatchObject([{ status: 'completed' }]);
+  expect(await run.use(intend('mcp__second__count', { name }))).toMatchObject([{ fault: { code: 'TOOL_NOT_IN_SNAPSHOT' } }]);
+  await scene.send(agent);
+  const next = await worker.begin();
+  const after = (await worker.snapshot(next.ref.fingerprint)).tools.map((tool) => tool.name);
+  expect(after.filter((tool) => !tool.startsWith('mcp__second__'))).toEqual(before);
+  expect(after).toContain('mcp__second__count');
+  expect(await next.use(intend('mcp__first__count', { name }))).toMatchObject([{ status: 'completed' }]);
+  expect(await scene.counting.ran('count', `${name} by first`)).toBe(2);
+  expect(await scene.counting.ran('count', `${name} by second`)).toBe(0);
+  for (const one of [run, next]) one.abandon();
+});
+
+verifies('R-TOOL-11#4', 'a server that was started again as it was is called', async () => {
+  const { transport } = await scene.server('again', named('again'));
+  const { run } = await usedOnce('again');
+  const started = await scene.counting.started();
+  await scene.bus.call(mcpBroker.putServer, { slug: 'again', transport, enabled: false });
+  await scene.server('again', { transport, enabled: true });
+  expect(await scene.counting.started()).toBeGreaterThan(started);
+  const name = randomUUID();
+  expect(await run.use(intend('mcp__again__count', { name }))).toMatchObject([{ status: 'completed' }]);
+  expect(await scene.counting.ran('count', `${name} by again`)).toBe(1);
+  run.abandon();
+});
+
 /** The job that a decision made, taken out of the queue while no gateway runs. */
 async function takenJob(sessionId: string): Promise<{ readonly subject: string; readonly job: DeferredCall }> {
   const manager = await jetstreamManager(scene.system.connection, { checkAPI: false });
@@ -218,7 +395,7 @@ async function takenJob(sessionId: string): Promise<{ readonly subject: string; 
   return { subject, job: toolGateway.executeDeferred.payload.parse(message.json()) };
 }
 
-verifies('R-EXEC-10#6', 'what was approved and what would run differ by one byte: it does not run', async () => {
+verifies(['R-EXEC-10#6', 'R-PERM-6#2'], 'what was approved and what would run differ by one byte: it does not run', async () => {
   const asked = await waiting();
   await all(gateways(), (one) => one.kill());
   const queued = scene.system.connection.subscribe(`ambit.job.tool-gateway.v1.call.execute-deferred.${asked.run.ref.sessionId}`, {

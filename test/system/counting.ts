@@ -51,7 +51,7 @@ export class Counting {
     };
   }
 
-  /** One that offers these tools too, and leaves a line under its name each time they are listed. */
+  /** One that offers these tools too, and leaves a line under its name for each message it hears, each listing and each call. */
   offering(slug: string, tools: readonly string[]): Input<typeof mcpBroker.putServer> {
     const env = { ...this.environment, SERVER: slug, TOOLS: JSON.stringify(tools) };
     return this.server(slug, { transport: { type: 'stdio', command: process.execPath, args: [program], env } });
@@ -66,6 +66,12 @@ export class Counting {
   async ran(tool: string, name: string): Promise<number> {
     const lines = (await readFile(join(this.#folder, 'ran'), 'utf8')).split('\n');
     return lines.filter((line) => line === `${tool} ${name}`).length;
+  }
+
+  /** The methods of all messages that a server heard which was made by {@link offering}, in order. */
+  async heard(slug: string): Promise<string[]> {
+    const lines = (await readFile(join(this.#folder, 'ran'), 'utf8')).split('\n');
+    return lines.filter((line) => line.startsWith(`heard ${slug} `)).map((line) => line.slice(`heard ${slug} `.length));
   }
 
   /** How often a server of this program was started. */

@@ -1,6 +1,7 @@
-import { Policy, toolGateway, type DeferredCall, type IntendedCall } from '@ambit/contracts';
+import { pattern, Policy, streams, toolGateway, type DeferredCall, type IntendedCall } from '@ambit/contracts';
 import { collect, collectEndedCalls } from '@ambit/testing';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
+import { jetstreamManager } from '@nats-io/jetstream';
 import { builtinTool, intend, mcpTool, World, type RunOptions, type TestRun } from './world.js';
 import { verifies } from '../../../test/verifies.js';
 
@@ -49,6 +50,31 @@ verifies(['R-PERM-6#4', 'R-EXEC-21#1'], 'executes an approved call once, however
     heard.filter(({ payload }) => payload.operationId === approved.operationId);
   expect(of(started.all)).toHaveLength(1);
   expect(of(ended.all).filter(({ payload }) => payload.status === 'completed')).toHaveLength(1);
+});
+
+verifies('R-EXEC-21#2', 'hooks that nobody can be told of change nothing about the call', async () => {
+  const manager = await jetstreamManager(world.nats.connection);
+  const { name } = streams.events;
+  const { max_msg_size } = (await manager.streams.info(name)).config;
+  const started = await collect(world.nats.connection, toolGateway.callStarted);
+  const run = await world.run([mcpTool('say')]);
+  const [call, next] = [intend('mcp__echo__say', { text: 'unheard' }), intend('mcp__echo__say', { text: 'heard' })];
+  const subject = pattern(toolGateway.callStarted, { runId: run.runId });
+  const kept = async () => (await manager.streams.info(name, { subjects_filter: subject })).state.subjects?.[subject] ?? 0;
+  // The stream refuses whatever hooks are told.
+  await manager.streams.update(name, { max_msg_size: 1 });
+  try {
+    expect(await world.execute(run, 0, [call])).toMatchObject([{ status: 'completed', content: [{ text: 'echo {"text":"unheard"}' }] }]);
+    expect(await world.fact(run, world.operation(run, 0, call.callId), 'outcome')).toMatchObject({ status: 'completed' });
+    expect(await kept()).toBe(0);
+  } finally {
+    await manager.streams.update(name, { max_msg_size: max_msg_size ?? -1 });
+  }
+  expect(await world.execute(run, 1, [next])).toMatchObject([{ status: 'completed' }]);
+  await started.next(({ payload }) => payload.callId === next.callId);
+  await world.until(async () => (await kept()) === 1);
+  expect(started.all.filter(({ payload }) => payload.runId === run.runId)).toHaveLength(2);
+  for (const [step, { callId }] of [call, next].entries()) expect(world.effects(world.operation(run, step, callId))).toBe(1);
 });
 
 verifies(
