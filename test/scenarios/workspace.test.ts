@@ -417,6 +417,54 @@ verifies('R-EXEC-13#2', 'a tool that asks when it was already called ends as an 
 });
 
 verifies(
+  'R-EXEC-13#1',
+  'a tool that asks before it did anything is called once more in full access, then a person is asked, once',
+  async () => {
+    const heard: string[] = [];
+    /** Asks as often as it is called, but for one that was granted it, where that is enough for it. */
+    const asking = (name: string, isEnough: boolean): WorkerTool => ({
+      definition: { name, description: 'asks', inputSchema: { type: 'object' }, effect: 'write', access: 'other' },
+      run: ({ granted }) => {
+        heard.push(`${name} ${granted ? 'granted' : 'first'}`);
+        return Promise.resolve(
+          granted && isEnough
+            ? { content: [{ type: 'text', text: 'done' }] }
+            : { content: [], asks: { reason: 'may I?', nothingDone: true } },
+        );
+      },
+    });
+    const tools = [asking('once', true), asking('ever', false)];
+    const at = await desk(FULL, { change: () => tools });
+    const { run } = await begin(at);
+    const [once, ever] = [intend('once'), intend('ever')];
+    const results = await run.use(once, ever);
+    expect(outcomes(results)).toEqual(['completed', 'waiting']);
+    expect(text(results[0])).toBe('done');
+    expect(heard.splice(0)).toEqual(['once first', 'once granted', 'ever first', 'ever granted']);
+    const [asked, ...more] = await scene.pending(run.run.sessionId);
+    expect(more).toEqual([]);
+    expect(asked).toMatchObject({ kind: 'permission', tool: 'ever', callId: ever.callId, status: 'pending' });
+    await decide(asked, 'allow');
+    const resumed = await at.worker.begin();
+    expect(outcomes(resumed.results)).toEqual(['completed', 'TOOL_FAILED']);
+    expect(heard.splice(0)).toEqual(['ever granted']);
+    expect(await scene.pending(run.run.sessionId)).toEqual([]);
+
+    // By default nobody but a person says yes.
+    const careful = await desk({ rules: [{ decision: 'allow', tool: 'once' }], mode: 'default' }, { change: () => tools });
+    const other = await begin(careful);
+    expect(outcomes(await other.run.use(intend('once')))).toEqual(['waiting']);
+    expect(heard.splice(0)).toEqual(['once first']);
+    const [wanted] = await scene.pending(other.run.run.sessionId);
+    await decide(wanted, 'allow');
+    const next = await careful.worker.begin();
+    expect(next.results.map(text)).toEqual(['done']);
+    expect(heard).toEqual(['once granted']);
+    for (const one of [resumed, next]) one.done();
+  },
+);
+
+verifies(
   ['R-EXEC-18#3', 'R-EXEC-18#4'],
   'a cancelled command leaves no process; a result that is there is kept; an AbortError proves nothing',
   async () => {
@@ -596,6 +644,51 @@ verifies('R-NATS-4#2', 'an output of megabytes arrives whole, behind its digest'
   expect(output).toMatch(/^exit code 0; \d+ ms, 3000000 bytes of output\n/);
   expect(output.length - output.indexOf('\n') - 1).toBe(3_000_000);
   run.done();
+});
+
+it('a run whose workspace a worker does not have is left to one that has it', async () => {
+  const agent = await scene.agent(FULL);
+  await scene.bus.call(sessionService.ensurePool, { agentId: agent.id, pool: 'far' });
+  const folder = join(root, agent.id);
+  await mkdir(folder);
+  await writeFile(join(folder, 'notes.txt'), 'noted');
+  const at = (workspaces: Readonly<Record<string, string>>) => ({ pool: 'far', tools: workspace({ root: folder, workspaces }) });
+  const without = await ScriptedWorker.start(scene, agent, at({ near: folder }));
+  const changes = await collect(scene.system.connection, sessionService.runChanged);
+  const { runId } = await scene.send(agent, { workspaceId: 'far' });
+  // Begun there, and given back.
+  for (const status of ['running', 'queued'])
+    await changes.next(({ payload }) => payload.runId === runId && payload.status === status && payload.attempt > 0, 20_000);
+  await without.stop();
+  const credentials = await scene.system.workerCredentials({ agentId: agent.id, pools: ['far'] });
+  const ambit = await connect({ url: scene.system.natsUrl, credentials, onError: () => undefined });
+  const read: string[] = [];
+  const handler = async (run: ScriptedRun['run']): Promise<void> => {
+    for await (const turn of run.turns()) {
+      if (turn.messages.at(-1)?.role === 'tool') await turn.say({ content: [{ type: 'text', text: 'Done.' }] });
+      else read.push(...(await turn.say({ content: [], calls: [intend('read', { path: 'notes.txt' })] })).map(text));
+    }
+  };
+  void ambit.work(agent.id, handler, at({ far: folder }));
+  await changes.next(({ payload }) => payload.runId === runId && payload.status === 'completed', 20_000);
+  changes.stop();
+  await ambit.close();
+  expect(read).toEqual(['noted']);
+});
+
+it('a run that waits for its subagents leaves its place to them', async () => {
+  const agent = await scene.agent({ ...FULL, subagents: { helper: { agent: 'self' } } });
+  const worker = await ScriptedWorker.start(scene, agent, { concurrency: 1, tools: workspace({ root: join(root, agent.id) }) });
+  workers.push(worker);
+  await scene.send(agent);
+  const parent = await worker.begin();
+  const task = { slotId: 'helper', title: 'Look', prompt: 'Look into it.' };
+  const answer = parent.use(intend('subagent_orchestrator', { operation: 'run', tasks: [task] }));
+  const child = await worker.begin();
+  expect(child.run.sessionId).not.toBe(parent.run.sessionId);
+  child.done();
+  expect(outcomes(await answer)).toEqual(['completed']);
+  parent.done();
 });
 
 it('commands that run as another user read what was written, in folders that were made for it too', async () => {

@@ -1,6 +1,6 @@
 import { toolGateway, type Agent, type CallResult, type IntendedCall } from '@ambit/contracts';
 import { collect } from '@ambit/testing';
-import { connect, type AmbitWorker, type Run, type TapeMessage, type WorkerTool } from '@ambit/worker';
+import { connect, type AmbitWorker, type Run, type TapeMessage, type WorkerTool, type WorkOptions } from '@ambit/worker';
 import type { Scene } from './scene.js';
 
 /** A run of a worker on the SDK, whose model is the test. */
@@ -70,13 +70,13 @@ export class ScriptedWorker {
   static async start(
     scene: Scene,
     agent: Pick<Agent, 'id'>,
-    { tools, url }: { readonly tools: readonly WorkerTool[]; readonly url?: string | undefined },
+    { tools, url, ...options }: WorkOptions & { readonly tools: readonly WorkerTool[]; readonly url?: string | undefined },
   ): Promise<ScriptedWorker> {
     const changes = await collect(scene.system.connection, toolGateway.toolsChanged);
-    const credentials = await scene.system.workerCredentials({ agentId: agent.id });
+    const credentials = await scene.system.workerCredentials({ agentId: agent.id, pools: [options.pool ?? 'shared'] });
     const ambit = await connect({ url: url ?? scene.system.natsUrl, credentials, onError: () => undefined });
     const worker = new ScriptedWorker(agent.id, ambit);
-    void ambit.work(agent.id, (run) => new ScriptedRun(run).follow((one) => worker.#opened(one)), { tools });
+    void ambit.work(agent.id, (run) => new ScriptedRun(run).follow((one) => worker.#opened(one)), { tools, ...options });
     await changes.next(({ payload }) => payload.agentId === agent.id && payload.live);
     changes.stop();
     return worker;

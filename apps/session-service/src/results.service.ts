@@ -38,7 +38,8 @@ export class Results {
     const outcomes = await this.journal.outcomes(originRunId, [...byOperation.keys()]);
     const found = [...byOperation].flatMap(([id, { callId }]): CallResult[] => {
       const outcome = outcomes.get(id);
-      return outcome === undefined ? [] : [resultOf(callId, outcome)];
+      // One that asks is no result: the call goes on, and its decision brings one.
+      return outcome === undefined || outcome.asks !== undefined ? [] : [resultOf(callId, outcome)];
     });
     if (found.length === 0) return standing;
     await this.transactions.run(async (unit) => {

@@ -1,4 +1,4 @@
-import type { SnapshotTool } from '@ambit/capability';
+import { askedOperationId, INTERACTION_MS, type SnapshotTool } from '@ambit/capability';
 import type { CallResult } from '@ambit/contracts';
 import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
@@ -134,6 +134,7 @@ export class BatchRunner {
     const end = await this.runner.run(request, batch.start, decided);
     if (end.kind === 'asks' || end.kind === 'asks-question') lateAsks.push(askedCall(request, end));
     else if (end.kind === 'refused') await this.#refuse(batch, [{ request, end }]);
+    else if (end.outcome.asks !== undefined) lateAsks.push(askedByTool(askedCall(request, BY_TOOL)));
     else batch.set(resultOf(operation.call.callId, end.outcome, end.whole));
   }
 
@@ -159,10 +160,12 @@ export class BatchRunner {
     if (all.length === 0) return;
     // The policy, or a reviewer, may say now that a call is to be asked about which has run before, or runs now by an approval.
     const standing = await Promise.all(all.map(({ operation }) => this.runner.claimed(operation)));
-    const asks = all.filter(({ operation }, index) => {
+    const asks = all.flatMap((asked, index) => {
       const end = standing[index];
-      if (end?.kind === 'outcome') batch.set(resultOf(operation.call.callId, end.outcome, end.whole));
-      return end?.kind !== 'outcome';
+      if (end?.kind !== 'outcome') return [asked];
+      if (end.outcome.asks !== undefined) return [askedByTool(asked)];
+      batch.set(resultOf(asked.operation.call.callId, end.outcome, end.whole));
+      return [];
     });
     if (asks.length === 0) return;
     const answers = await this.asking.ask(batch.start, asks, firstOrder);
@@ -178,6 +181,21 @@ export class BatchRunner {
 
 function askedCall({ operation, preparation }: CallRequest, ask: AskedCall['ask']): AskedCall {
   return { operation, ask, preparedDigest: preparation?.facts.digest };
+}
+
+/** What a tool asks for that has been called already: no rule speaks of it, so anybody who may decide may. */
+const BY_TOOL: AskedCall['ask'] = {
+  kind: 'asks',
+  decision: 'ask',
+  rule: 'the tool asks before it goes on',
+  approvers: [],
+  terms: [],
+  expiresMs: INTERACTION_MS,
+};
+
+/** Such a call goes on under an operation id of its own: that it asked is how the first one ended. */
+function askedByTool({ operation, ...asked }: AskedCall): AskedCall {
+  return { ...asked, operation: { ...operation, operationId: askedOperationId(operation.operationId) } };
 }
 
 function mayRunBeside(tool: SnapshotTool | undefined): boolean {

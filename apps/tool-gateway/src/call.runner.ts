@@ -1,4 +1,4 @@
-import { argumentsHash, type Grant } from '@ambit/capability';
+import { argumentsHash, askedOperationId, type Grant } from '@ambit/capability';
 import { platformFault, type Claim, type Review } from '@ambit/contracts';
 import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
@@ -9,7 +9,7 @@ import { BuiltinDispatcher } from './dispatch/builtin.dispatcher.js';
 import type { Dispatch, Dispatcher } from './dispatch/dispatch.js';
 import { McpDispatcher } from './dispatch/mcp.dispatcher.js';
 import { WorkerDispatcher } from './dispatch/worker.dispatcher.js';
-import { faultBody, stopped, wasNotSent, type CallEnd, type DispatchEnd } from './domain/call-end.js';
+import { askedTooLate, faultBody, stopped, wasNotSent, type CallEnd, type DispatchEnd } from './domain/call-end.js';
 import type { Operation } from './domain/operation.js';
 import { ForeignClaims } from './foreign.claims.js';
 import { GatewayLease } from './gateway.lease.js';
@@ -80,7 +80,12 @@ export class CallRunner {
   async refusedOrClaimed({ originRunId, operationId }: Operation, refusal: CallEnd): Promise<CallEnd> {
     return this.calls.join(operationId, async () => {
       const claim = await this.journal.readClaim(originRunId, operationId);
-      return claim === undefined ? refusal : this.foreign.follow(claim);
+      if (claim === undefined) return refusal;
+      const end = await this.foreign.follow(claim);
+      if (end.kind !== 'outcome' || end.outcome.asks === undefined) return end;
+      // Nothing was done under this id: what counts is whether the call went on.
+      const next = await this.journal.readClaim(originRunId, askedOperationId(operationId));
+      return next === undefined ? refusal : this.foreign.follow(next);
     });
   }
 
@@ -94,7 +99,7 @@ export class CallRunner {
   }
 
   async #run(request: CallRequest, first: Standing, decided: Decided | undefined): Promise<CallEnd> {
-    let standing = this.#newer(request.operation.runId, first) ?? first;
+    let standing = await this.#present(request, first);
     for (let tries = 0; tries < TRIES; tries++) {
       // What was decided a moment ago, of the same authority, holds.
       const decision = tries === 0 && standing === first && decided !== undefined ? decided : this.#decide(request, standing);
@@ -143,6 +148,15 @@ export class CallRunner {
       case 'question':
         return { kind: 'stopped', end: { kind: 'asks-question', ...decision } };
     }
+  }
+
+  /** What is known now: where the authority was dropped since, something moved it, and the gates have to hear what. */
+  async #present(request: CallRequest, first: Standing): Promise<Standing> {
+    const { runId } = request.operation;
+    const newer = this.#newer(runId, first);
+    if (newer !== undefined || this.authorities.held(runId) !== undefined) return newer ?? first;
+    // Where nobody can say, the claim is fenced on what the first standing knows.
+    return this.#refetch(request, first).catch(() => first);
   }
 
   /** The authority moved: everything is asked again, of what holds now. Another call of the run may have fetched it already. */
@@ -195,7 +209,7 @@ export class CallRunner {
     const remainingMs = Math.max(1, standing.held.endsAt - performance.now());
     const timer = setTimeout(() => open.stop('the run’s time is up'), Math.min(remainingMs, 2 ** 31 - 1));
     try {
-      const end = await this.#dispatch(open, {
+      const end = await this.#dispatched(open, {
         operation: request.operation,
         tool: toolOf(standing, claim),
         arguments: at.arguments,
@@ -205,6 +219,7 @@ export class CallRunner {
         remainingMs,
         prepared: request.preparation?.target,
         bounds: request.preparation?.bounds,
+        granted: request.approval !== undefined,
         workerId: request.workerId ?? standing.held.authority.workerId,
       });
       if (wasNotSent(end)) this.gates.refund(claim.agentId);
@@ -218,6 +233,14 @@ export class CallRunner {
       clearTimeout(timer);
       this.calls.closed(claim.operationId);
     }
+  }
+
+  /** In full access a tool that asks is told yes, once; one that was told yes and asks again has failed where a person said so. */
+  async #dispatched(open: OpenCall, dispatch: Dispatch): Promise<DispatchEnd> {
+    const end = await this.#dispatch(open, dispatch);
+    if (end.kind !== 'asked') return end;
+    if (dispatch.granted) return askedTooLate(end.reason);
+    return dispatch.authority.mode === 'full_access' ? this.#dispatch(open, { ...dispatch, granted: true }) : end;
   }
 
   async #dispatch(open: OpenCall, dispatch: Dispatch): Promise<DispatchEnd> {

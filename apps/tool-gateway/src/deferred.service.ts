@@ -1,4 +1,4 @@
-import { GRANT_MS, policyStamp, targetHash, type Grant } from '@ambit/capability';
+import { askedOperationId, GRANT_MS, policyStamp, targetHash, type Grant } from '@ambit/capability';
 import { Bus, type Delivery } from '@ambit/bus';
 import { Fault, sessionService, toolGateway, type CallResult, type DeferredCall } from '@ambit/contracts';
 import { LOG, type Logger } from '@ambit/service';
@@ -58,8 +58,10 @@ export class DeferredService {
     // Always asked anew: an approval runs against now.
     const held = await this.authorities.fetch(job.runId);
     if (held === undefined) return { callId, status: 'refused', fault: faultBody('TOOL_NOT_IN_SNAPSHOT') };
-    const operation = operationOf(held.authority, { step: job.step, call: job.call, callsInRun: callsBefore(held, callId), traceparent });
-    if (operation.operationId !== job.operationId) {
+    const asking = operationOf(held.authority, { step: job.step, call: job.call, callsInRun: callsBefore(held, callId), traceparent });
+    const operation = { ...asking, operationId: job.operationId };
+    // The asking call's own id, or the one under which it goes on after its tool asked.
+    if (job.operationId !== asking.operationId && job.operationId !== askedOperationId(asking.operationId)) {
       this.log.error(
         { operationId: job.operationId, runId: job.runId },
         'an approved call does not carry the id of the call that asked; it is refused',

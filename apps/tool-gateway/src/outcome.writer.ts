@@ -6,7 +6,7 @@ import { faultBody, stubText, textOf, type CallEnd, type DispatchEnd, type ToolR
 import { GatewayLease } from './gateway.lease.js';
 import { Journal } from './journal.js';
 
-type Known = Pick<Outcome, 'status' | 'content' | 'structuredContent' | 'artifact' | 'fault'>;
+type Known = Pick<Outcome, 'status' | 'content' | 'structuredContent' | 'artifact' | 'fault' | 'asks'>;
 
 /** Writes how a claimed call ended: a large result as an artifact first, then the fact. */
 @Injectable()
@@ -20,7 +20,7 @@ export class OutcomeWriter {
 
   /** Stores the outcome and gives the one that stands: a call that another gateway parked stays parked, whatever comes late. */
   async write(claim: Claim, end: DispatchEnd, durationMs: number): Promise<CallEnd> {
-    const known = end.kind === 'answered' ? await this.#answered(claim, end.result) : { status: end.status, fault: end.fault };
+    const known = await this.#known(claim, end);
     const { operationId, originRunId } = claim;
     const outcome: Outcome = {
       schemaVersion: 1,
@@ -39,6 +39,21 @@ export class OutcomeWriter {
       'an outcome came after the call was settled; the first one stands',
     );
     return { kind: 'outcome', outcome: standing };
+  }
+
+  async #known(claim: Claim, end: DispatchEnd): Promise<Known> {
+    switch (end.kind) {
+      case 'answered':
+        return this.#answered(claim, end.result);
+      case 'asked':
+        return {
+          status: 'failed',
+          fault: faultBody('TOOL_FAILED', { reason: `it asks first: ${end.reason}` }),
+          asks: { reason: end.reason },
+        };
+      case 'stopped':
+        return { status: end.status, fault: end.fault };
+    }
   }
 
   async #answered({ sessionId, operationId }: Claim, result: ToolResult): Promise<Known> {

@@ -15,6 +15,7 @@ export { formatDuration, parseDuration } from './duration.js';
 export {
   approvedTarget,
   argumentsHash,
+  askedOperationId,
   instanceId,
   operationId,
   resumeRunId,

@@ -9,6 +9,11 @@ export function operationId(originRunId: string, step: number, callId: string): 
   return digestOf([originRunId, step, callId]);
 }
 
+/** The id under which a call goes on whose tool asked when it was already called, and had done nothing: its first id has its end. */
+export function askedOperationId(asking: string): string {
+  return digestOf([asking, 'asked']);
+}
+
 /** The hash of a call's arguments: equal for equal JSON in any spelling. Throws {@link BadArguments} on text that is no legal arguments object. */
 export function argumentsHash(input: string | Readonly<Record<string, unknown>>): string {
   return digestOf(typeof input === 'string' ? parseArguments(input) : input);

@@ -217,6 +217,8 @@ export const worker = {
       /** What the worker prepared and the gateway decided on: the call touches nothing else. */
       prepared: z.unknown().optional(),
       bounds: CallBounds.optional(),
+      /** What the tool may ask for is granted: by the mode after it asked, or by a person. It asks no more. */
+      granted: z.boolean().default(false),
     }),
     output: z.object({
       content: z.array(z.looseObject({ type: z.string() })),

@@ -1,6 +1,19 @@
 import { Fault, HEADER, platformFaults, type Output, type Parsed, type Returns, type Rpc } from '@ambit/contracts';
 import { headers, type Msg, type NatsConnection } from '@nats-io/nats-core';
 
+/**
+ * Whether a message is a question of the platform's. Workers share an account, and a server hands an answer to whatever subject the asker named:
+ * what is no question has no inbox to answer to.
+ */
+export function isQuestion({ reply = '' }: Pick<Msg, 'reply'>): boolean {
+  return reply.startsWith('_INBOX.') || reply.startsWith('_R_.');
+}
+
+/** Whether a message is a signal of the platform's: it wants no answer, is none, and belongs to a trace. */
+export function isSignal({ reply = '', headers: sent }: Pick<Msg, 'reply' | 'headers'>): boolean {
+  return reply === '' && sent?.has(HEADER.traceparent) === true && !sent.has(HEADER.errorCode);
+}
+
 /** Answers one contract on one subject as every service does: plain JSON, ADR-32 headers on a fault, nothing told of an unknown error. */
 export function answerOver<C extends Rpc>(
   connection: NatsConnection,
@@ -11,7 +24,9 @@ export function answerOver<C extends Rpc>(
     readonly handle: (input: Parsed<C>, remainingMs: number) => Promise<Returns<C>>;
   },
 ): void {
-  connection.subscribe(server.subject, { callback: (_error, message) => void respond(message) });
+  connection.subscribe(server.subject, {
+    callback: (_error, message) => void (isQuestion(message) ? respond(message) : undefined),
+  });
 
   async function respond(message: Msg): Promise<void> {
     try {

@@ -1,6 +1,6 @@
 import { Fault, type RunJob } from '@ambit/contracts';
 import type { Platform } from './platform.js';
-import { endsAttempt, Run } from './run.js';
+import { endsAttempt, Run, type Waits } from './run.js';
 
 export type Handler = (run: Run) => Promise<void>;
 
@@ -16,6 +16,10 @@ export interface AttemptOptions {
   readonly handler: Handler;
   /** Called with every renewal; tells JetStream that the job is still in work. */
   readonly working: () => void;
+  /** Whether this worker has the workspace of the run. */
+  readonly holds?: (place: Pick<RunJob, 'sessionId' | 'workspaceId'>) => Promise<boolean>;
+  /** Does something during which the run only waits for other runs. */
+  readonly waits?: Waits;
   /** Aborts at shutdown. */
   readonly signal: AbortSignal;
   /** Aborts when the platform says that the run was cancelled. A renewal says so too, later. */
@@ -61,7 +65,15 @@ export async function attempt(job: RunJob, options: AttemptOptions): Promise<Ver
         },
       );
     }, RENEW_MS);
-    const run = new Run(platform, { job, key, tape: opened, snapshot: await platform.snapshot(key), attempt: opened.attempt }, stop.signal);
+    if (job.workspaceId !== null && (await options.holds?.(job)) === false) {
+      await platform.finish(key, { status: 'failed', code: 'WORKSPACE_UNAVAILABLE', reason: 'this worker does not have the workspace' });
+      return { kind: 'done', status: 'failed' };
+    }
+    const run = new Run(
+      platform,
+      { job, key, tape: opened, snapshot: await platform.snapshot(key), attempt: opened.attempt, waits: options.waits },
+      stop.signal,
+    );
     await handle(run, options.handler, stop.signal);
     if (lost !== undefined) throw lost;
     if (cutOff !== undefined && !cancelled) return { kind: 'again', error: cutOff };

@@ -4,9 +4,11 @@ import { pattern, runConsumer, RunJob, sessionService, streams, subject, worker 
 import { AckPolicy, jetstream, type Consumer, type ConsumerInfo, type JsMsg } from '@nats-io/jetstream';
 import { connect as connectNats, type NatsConnection } from '@nats-io/transport-node';
 import { attempt, type Handler } from './attempt.js';
+import { isSignal } from './answer.js';
 import { ask } from './caller.js';
 import { Credentials } from './credentials.js';
 import { NatsPlatform } from './nats-platform.js';
+import { Places } from './places.js';
 import { ToolHost, type WorkerTool } from './tools.js';
 
 export interface ConnectOptions {
@@ -18,7 +20,7 @@ export interface ConnectOptions {
   readonly onError?: (error: unknown) => void;
 }
 export interface WorkOptions {
-  /** Runs at once. @default 8 */
+  /** Runs at once, but for those that wait for subagents. @default 8 */
   readonly concurrency?: number;
   /** @default 'shared' */
   readonly pool?: string;
@@ -85,7 +87,8 @@ export class AmbitWorker {
     this.hearCancels(agentId, host);
     const platform = new NatsPlatform({ connection, agentId, workerId, inboxPrefix: this.options.inboxPrefix });
     await this.ensurePool(agentId, pool);
-    await this.pull(this.consumer(agentId, pool), concurrency, (message) => this.take(message, { platform, handler, host }));
+    const places = new Places(concurrency);
+    await this.pull(this.consumer(agentId, pool), places, (message) => this.take(message, { platform, handler, host, places }));
     await this.ended;
   }
 
@@ -108,19 +111,21 @@ export class AmbitWorker {
   }
 
   /** One pull a free place: a message that waited in a buffer would be redelivered while this process still meant to run it. */
-  private async pull(consumer: Consumer, concurrency: number, take: (message: JsMsg) => Promise<void>): Promise<void> {
+  private async pull(consumer: Consumer, places: Places, take: (message: JsMsg) => Promise<void>): Promise<void> {
     const closed = new Promise<null>((resolve) => this.closing.signal.addEventListener('abort', () => resolve(null), { once: true }));
     while (!this.closing.signal.aborted) {
-      if (this.running.size >= concurrency) {
-        await Promise.race([...this.running, closed]);
-        continue;
-      }
+      await Promise.race([places.free(), closed]);
+      if (this.closing.signal.aborted) return;
       const message = await Promise.race([
         consumer.next({ expires: PULL_EXPIRES_MS, bind: true }).catch((error: unknown) => this.pullFailed(error)),
         closed,
       ]);
       if (message === null) continue;
-      const task = take(message).finally(() => this.running.delete(task));
+      places.take();
+      const task = take(message).finally(() => {
+        places.leave();
+        this.running.delete(task);
+      });
       this.running.add(task);
     }
   }
@@ -146,6 +151,7 @@ export class AmbitWorker {
   private hearCancels(agentId: string, host: ToolHost): void {
     this.connection.subscribe(subject(worker.cancelRun, { agentId, workerId: this.workerId }), {
       callback: (_error, message) => {
+        if (!isSignal(message)) return;
         const { data } = worker.cancelRun.payload.safeParse(safeJson(message));
         if (data === undefined) return;
         this.attempts.get(data.runId)?.abort(new Error(data.reason));
@@ -156,7 +162,7 @@ export class AmbitWorker {
 
   private async take(
     message: JsMsg,
-    work: { readonly platform: NatsPlatform; readonly handler: Handler; readonly host: ToolHost },
+    work: { readonly platform: NatsPlatform; readonly handler: Handler; readonly host: ToolHost; readonly places: Places },
   ): Promise<void> {
     const parsed = RunJob.safeParse(safeJson(message));
     if (!parsed.success) {
@@ -172,6 +178,8 @@ export class AmbitWorker {
       const verdict = await attempt(parsed.data, {
         ...work,
         working: () => message.working(),
+        holds: (place) => work.host.holds(place),
+        waits: (wait) => work.places.away(wait),
         signal: this.closing.signal,
         cancelled: cancel.signal,
       });

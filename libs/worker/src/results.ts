@@ -12,6 +12,7 @@ const HELD_MAX = 1_000;
 const HELD_BYTES_MAX = 128 * 1024 * 1024;
 
 interface Held {
+  readonly granted: boolean;
   readonly called: Promise<Called>;
   whole: Buffer | undefined;
   timer: NodeJS.Timeout | undefined;
@@ -21,16 +22,21 @@ interface Held {
 export class Results {
   readonly #held = new Map<string, Held>();
 
-  /** Joins the operation where it is known, else begins it. */
-  once(operationId: string, begin: () => Promise<Called>): Promise<Called> {
+  /** Joins the operation where it is known, else begins it; one that asked is begun once more when it was granted. */
+  once(
+    { operationId, granted }: { readonly operationId: string; readonly granted: boolean },
+    begin: () => Promise<Called>,
+  ): Promise<Called> {
     const known = this.#held.get(operationId);
-    if (known !== undefined) return known.called;
+    if (known !== undefined && (known.granted || !granted)) return known.called;
+    clearTimeout(known?.timer);
     this.#makeRoom();
-    const held: Held = { called: begin().then((called) => this.#fit(called, held)), whole: undefined, timer: undefined };
+    const held: Held = { granted, called: begin().then((called) => this.#fit(called, held)), whole: undefined, timer: undefined };
     this.#held.set(operationId, held);
     void held.called
       .catch(() => undefined)
       .finally(() => {
+        if (this.#held.get(operationId) !== held) return;
         held.timer = setTimeout(() => this.#held.delete(operationId), HELD_MS);
         held.timer.unref();
       });
@@ -52,6 +58,7 @@ export class Results {
 
   #fit(called: Called, held: Held): Called {
     const { content, structuredContent, isError } = called;
+    if (called.asks !== undefined) return called;
     const whole = Buffer.from(JSON.stringify({ content, structuredContent, isError }));
     if (whole.length <= INLINE_BYTES) return called;
     held.whole = whole;

@@ -20,6 +20,12 @@ export interface Turn {
   say(said: Said): Promise<readonly CallResult[]>;
 }
 
+/** Does something during which a run only waits for other runs. */
+export type Waits = <T>(wait: () => Promise<T>) => Promise<T>;
+
+/** The tool whose calls last as long as the runs that they start. */
+const SUBAGENT_TOOL = 'subagent_orchestrator';
+
 export type End = 'completed' | 'waiting' | 'failed' | 'cancelled';
 
 /** A run as a worker's handler sees it. */
@@ -36,6 +42,7 @@ export class Run {
       readonly tape: TapeView;
       readonly snapshot: SnapshotView;
       readonly attempt: number;
+      readonly waits?: Waits | undefined;
     },
     /** Aborted on cancel, on a lost lease and at shutdown; hand it to the model's client. */
     readonly signal: AbortSignal,
@@ -125,8 +132,14 @@ export class Run {
     return calls.length === 0 ? [] : this.execute(step, calls);
   }
 
+  private execute(step: number, calls: readonly IntendedCall[]): Promise<readonly CallResult[]> {
+    const { waits } = this.start;
+    const work = (): Promise<readonly CallResult[]> => this.executed(step, calls);
+    return waits !== undefined && calls.some(({ name }) => name === SUBAGENT_TOOL) ? waits(work) : work();
+  }
+
   /** `running` means that the request's time was up, not the call's: the same batch is sent again and attaches. */
-  private async execute(step: number, calls: readonly IntendedCall[]): Promise<readonly CallResult[]> {
+  private async executed(step: number, calls: readonly IntendedCall[]): Promise<readonly CallResult[]> {
     for (;;) {
       const results = await this.platform.execute(this.key, { step, calls, signal: this.signal });
       if (this.signal.aborted || !results.some((result) => result.status === 'running')) return results;

@@ -13,7 +13,7 @@ import {
 import type { Msg, NatsConnection } from '@nats-io/nats-core';
 import type { z } from 'zod';
 import { ask } from './caller.js';
-import { answerOver } from './answer.js';
+import { answerOver, isSignal } from './answer.js';
 import { Results } from './results.js';
 
 type Prepared = z.output<typeof worker.prepareTool.output>;
@@ -28,6 +28,8 @@ export interface WorkerTool {
     readonly arguments: Readonly<Record<string, unknown>>;
   }) => Promise<Prepared>;
   readonly run: (input: CallInput, signal: AbortSignal) => Promise<ToolAnswer>;
+  /** Whether this worker has the workspace in which the tool would act; a run whose workspace it has not is left to others. */
+  readonly holds?: (place: { readonly sessionId: string; readonly workspaceId: string | null }) => Promise<boolean>;
   /** Ends what calls left running: those of a run that was cancelled, or all of them (null) when the worker leaves or is cut off. */
   readonly stop?: (runId: string | null) => Promise<void>;
 }
@@ -37,7 +39,10 @@ export interface ToolAnswer {
   readonly content: readonly ContentBlock[];
   readonly structuredContent?: unknown;
   readonly isError?: boolean;
-  /** In place of an answer: it found only now that it needs a permission. Ends the call as failed; a tool asks before, by what it prepares. */
+  /**
+   * In place of an answer: it found only now that it needs a permission. With `nothingDone`, its word that the call had no effect, it is called again,
+   * `granted`, where the mode or a person allows it; without, and where it asks again after a person's yes, the call ends as failed.
+   */
   readonly asks?: { readonly reason: string; readonly nothingDone: boolean };
 }
 
@@ -96,6 +101,12 @@ export class ToolHost {
     this.timer = setInterval(() => void this.renew().catch(this.options.onError), REGISTER_MS);
   }
 
+  /** Whether every tool could act where this run works. */
+  async holds(place: { readonly sessionId: string; readonly workspaceId: string | null }): Promise<boolean> {
+    const answers = await Promise.all(this.tools.map(async (tool) => (await tool.holds?.(place)) ?? true));
+    return answers.every((holds) => holds);
+  }
+
   /** Stops what runs for a run that was cancelled. */
   async stopRun(runId: string): Promise<void> {
     for (const { runId: of, controller } of this.running.values()) if (of === runId) controller.abort(new Error('the run was cancelled'));
@@ -152,7 +163,7 @@ export class ToolHost {
   private async call(input: CallInput, remainingMs: number): Promise<Returns<typeof worker.callTool>> {
     if (input.toolsetDigest !== this.digest) throw new Fault('TARGET_CHANGED', refusals.TARGET_CHANGED);
     const tool = this.find(input.tool);
-    return this.results.once(input.operationId, async () => {
+    return this.results.once(input, async () => {
       const controller = new AbortController();
       this.running.set(input.operationId, { runId: input.runId, controller });
       const timer = setTimeout(() => controller.abort(new Error('nobody waits for it any more')), Math.min(remainingMs, 2 ** 31 - 1));
@@ -169,6 +180,7 @@ export class ToolHost {
   }
 
   private cancel(message: Msg): void {
+    if (!isSignal(message)) return;
     const parsed = worker.cancelCall.payload.safeParse(message.json());
     if (parsed.success) this.running.get(parsed.data.operationId)?.controller.abort(new Error(parsed.data.reason));
   }

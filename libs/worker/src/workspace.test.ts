@@ -40,6 +40,7 @@ async function use(
         tool: name,
         arguments: input,
         prepared,
+        granted: false,
         bounds: { outside: scope === 'outside', closed: [...CLOSED_NAMES] },
       },
       more.signal ?? new AbortController().signal,

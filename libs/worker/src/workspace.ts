@@ -60,5 +60,5 @@ export function workspace(options: WorkspaceOptions): WorkerTool[] {
   const all = [...fileTools(files), ...searchTools(files), ...commands.tools()];
   const wanted: readonly string[] | undefined = options.tools;
   const [first, ...others] = wanted === undefined ? all : all.filter(({ definition }) => wanted.includes(definition.name));
-  return first === undefined ? [] : [{ ...first, stop }, ...others];
+  return first === undefined ? [] : [{ ...first, stop, holds: (place) => files.holds(place) }, ...others];
 }

@@ -19,6 +19,8 @@ export interface Dispatch {
   readonly prepared?: unknown;
   /** How far a prepared call may reach. */
   readonly bounds?: CallBounds | undefined;
+  /** What the tool may ask for was granted. */
+  readonly granted: boolean;
   /** The worker that a worker's tool goes to. */
   readonly workerId: string | null;
 }

@@ -1,7 +1,7 @@
 import { Bus } from '@ambit/bus';
 import { Fault, worker, type Output } from '@ambit/contracts';
 import { Inject, Injectable } from '@nestjs/common';
-import { stopped, type DispatchEnd } from '../domain/call-end.js';
+import { askedTooLate, stopped, type DispatchEnd } from '../domain/call-end.js';
 import { Toolsets } from '../toolsets.js';
 import { afterGrace, type Dispatch, type Dispatcher } from './dispatch.js';
 import { answeredInPages } from './result-pages.js';
@@ -55,6 +55,7 @@ export class WorkerDispatcher implements Dispatcher {
           toolsetDigest: target.toolsetDigest,
           tool: target.tool,
           arguments: { ...dispatch.arguments },
+          granted: dispatch.granted,
           ...(dispatch.prepared === undefined ? {} : { prepared: dispatch.prepared, bounds: dispatch.bounds }),
         },
         { keys, timeoutMs: Math.max(1, dispatch.remainingMs), within },
@@ -70,9 +71,8 @@ export class WorkerDispatcher implements Dispatcher {
 
   async #answer(called: Called, operationId: string, keys: { agentId: string; workerId: string }): Promise<DispatchEnd> {
     const { large, asks, ...result } = called;
-    // Whoever may ask asks before the call, where a person can still say no.
-    if (asks !== undefined)
-      return stopped('failed', 'TOOL_FAILED', { data: { reason: `it asked for a permission when it was already called: ${asks.reason}` } });
+    // Only one that has done nothing may still be told no.
+    if (asks !== undefined) return asks.nothingDone ? { kind: 'asked', reason: asks.reason } : askedTooLate(asks.reason);
     if (large === undefined) return { kind: 'answered', result };
     return answeredInPages(
       large,

@@ -19,6 +19,8 @@ export interface ToolResult {
 /** How a dispatch ended: with the tool's own answer, or with why there is none. */
 export type DispatchEnd =
   | { readonly kind: 'answered'; readonly result: ToolResult }
+  /** In place of an answer: the tool needs a permission first, and proves that it has done nothing yet. */
+  | { readonly kind: 'asked'; readonly reason: string }
   | { readonly kind: 'stopped'; readonly status: Exclude<Outcome['status'], 'completed'>; readonly fault: FaultBody };
 
 /** How one call of a batch stands. */
@@ -59,6 +61,11 @@ export function stopped(
 }
 
 const NOT_SENT: ReadonlySet<string> = new Set(['SERVER_UNAVAILABLE', 'TARGET_CHANGED', 'TOOL_GONE']);
+
+/** How a call ends whose tool asks where nobody is to be asked any more. */
+export function askedTooLate(reason: string): DispatchEnd {
+  return stopped('failed', 'TOOL_FAILED', { data: { reason: `it asked for a permission when it was already called: ${reason}` } });
+}
 
 /** Whether whoever stands behind the tool said that the call never reached it. */
 export function wasNotSent(end: DispatchEnd): boolean {

@@ -36,7 +36,7 @@ function payloadOf(all: readonly Ended[]): CallEnded {
       operationId: claim.operationId,
       callId: claim.callId,
       tool: claim.tool,
-      status: outcome.status,
+      status: outcome.asks === undefined ? outcome.status : 'waiting',
       fault: outcome.fault ?? null,
       rule: claim.rule,
       durationMs: outcome.durationMs,

@@ -25,6 +25,11 @@ export class Workspace {
     this.#options = options;
   }
 
+  /** Whether the folder of a place is on this machine, and can be opened. */
+  async holds(place: Place): Promise<boolean> {
+    return this.folders.use(place, () => Promise.resolve(true)).catch(() => false);
+  }
+
   /** Where a path leads, without touching anything: relative inside the workspace, absolute outside. */
   async resolve(place: Place, path: string): Promise<string> {
     return this.#reach(place, path, { outside: this.#outside, closed: new Set(), use: (spot) => Promise.resolve(spot.path) });
