@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { operationId, sha256Hex } from '@ambit/capability';
 import { pattern, sessionService, toolGateway, type Agent, type Input, type Output, type Principal } from '@ambit/contracts';
 import { openDatabase } from '@ambit/db';
-import { startNats, startPostgres, startService, type TestNats, type TestPostgres } from '@ambit/testing';
+import { startNats, startPostgres, startService, withClient, type TestNats, type TestPostgres } from '@ambit/testing';
 import { jetstream, jetstreamManager, type JsMsg } from '@nats-io/jetstream';
 import { SessionServiceConfig } from '../src/config.js';
 import { SessionServiceModule } from '../src/session-service.module.js';
@@ -42,6 +42,13 @@ export class Fixture {
     const fixture = new Fixture(nats, postgres, startWorld(nats.connection), [], environment);
     for (let count = 0; count < replicas; count++) await fixture.addReplica();
     return fixture;
+  }
+
+  /** Loses a snapshot that no run is going to read. */
+  async forget(fingerprint: string): Promise<void> {
+    await withClient(this.postgres.url, async (client) => {
+      await client.query('DELETE FROM "session_service"."snapshot" WHERE "fingerprint" = $1', [fingerprint]);
+    });
   }
 
   get bus() {

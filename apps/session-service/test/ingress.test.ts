@@ -1,8 +1,10 @@
 import { afterAll, afterEach, beforeAll, expect, it } from '@jest/globals';
+import { sha256Hex } from '@ambit/capability';
 import { epochKey, journalSubject, sessionService } from '@ambit/contracts';
 import { Ingress } from '../src/ingress.service.js';
 import { ask, bob, call, codeOf, Fixture } from './fixture.js';
-import { registration, server } from './world.js';
+import { registration, server, type World } from './world.js';
+import { startAlone } from '../../../test/system/alone.js';
 import { verifies } from '../../../test/verifies.js';
 
 let fixture: Fixture;
@@ -144,6 +146,111 @@ it('agents: ties, aliases, versions, deletion', async () => {
   expect(await codeOf(fixture.bus.call(sessionService.createSession, created))).toBe('SKILL_UNKNOWN');
 });
 
+type Spec = Omit<Parameters<Fixture['agent']>[0] & object, 'id'>;
+/** One world, and the changes of it that a catalogue can show. */
+const FILES = server('files', ['list', 'get']);
+const SKILL: World['skills'][number] = {
+  name: 'triage',
+  description: 'Sorts',
+  allowedTools: null,
+  platforms: null,
+  disableModelInvocation: false,
+  userInvocable: true,
+  metadata: {},
+  agentId: 'any',
+  owner: 'user',
+  origin: 'owned',
+  digest: 'a'.repeat(64),
+  shadows: null,
+};
+const PLUGIN = { id: 'kit', version: '1.0.0', digest: '0'.repeat(64), state: 'enabled' as const, servers: [], skills: [], agents: [] };
+const POLICY = { servers: null, skills: null, plugins: null };
+
+interface Input {
+  readonly tools?: World['tools'];
+  readonly servers?: World['servers'];
+  readonly skills?: readonly World['skills'][number][];
+  readonly plugins?: readonly World['plugins'][number][];
+  readonly spec?: Spec;
+  readonly message?: Parameters<Fixture['send']>[2];
+}
+const UPDATE = registration('update_plan');
+const head = (more: Partial<(typeof FILES)['head']>): Input => ({ servers: [{ ...FILES, head: { ...FILES.head, ...more } }] });
+const listing = (more: Partial<(typeof FILES)['tools'][number]>): Input => ({
+  servers: [
+    { head: { ...FILES.head, catalogHash: sha256Hex(JSON.stringify(more)) }, tools: FILES.tools.map((tool) => ({ ...tool, ...more })) },
+  ],
+});
+const builtIn = (more: Parameters<typeof registration>[1]): Input => ({
+  tools: [registration('question'), registration('update_plan', more)],
+});
+
+const CHANGES: Readonly<Record<string, Input>> = {
+  'a tool of the platform more': { tools: [registration('question'), UPDATE, registration('tape_search', { exposure: 'system-model' })] },
+  'a tool of the platform fewer': { tools: [registration('question')] },
+  'a description of a tool': builtIn({ description: 'Another' }),
+  'a schema of a tool': builtIn({ inputSchema: { type: 'object', required: ['plan'] } }),
+  'an output schema of a tool': builtIn({ outputSchema: { type: 'object' } }),
+  'an effect of a tool': builtIn({ effect: 'write' }),
+  'an access of a tool': builtIn({ access: 'settings' }),
+  'a tool that may run beside others': builtIn({ parallel: true }),
+  'a version of a tool': builtIn({ version: 2 }),
+  'a server fewer': { servers: [] },
+  'a server more': { servers: [FILES, server('mail', ['send'])] },
+  'a generation of a server': head({ configGeneration: 2 }),
+  'a binding of a server': head({ bindingHash: 'c'.repeat(64) }),
+  'a catalogue of a server': head({ catalogHash: 'd'.repeat(64) }),
+  'a slug of a server': head({ slug: 'folders' }),
+  'an owner of a server': head({ owner: 'plugin:kit' }),
+  'a server that was removed and made again': head({ serverId: '0190f000-0000-7000-8000-00000000000a' }),
+  'a tool of a server that only reads': head({ readOnly: ['list'] }),
+  'a description of a server’s tool': listing({ description: 'Another' }),
+  'a schema of a server’s tool': listing({ inputSchema: { type: 'object', required: ['path'] } }),
+  'a skill fewer': { skills: [] },
+  'a name of a skill': { skills: [{ ...SKILL, name: 'sorting' }] },
+  'a content of a skill': { skills: [{ ...SKILL, digest: 'e'.repeat(64) }] },
+  'a description of a skill': { skills: [{ ...SKILL, description: 'Another' }] },
+  'an owner of a skill': { skills: [{ ...SKILL, owner: 'builtin' }] },
+  'a plugin fewer': { plugins: [] },
+  'a version of a plugin': { plugins: [{ ...PLUGIN, version: '1.0.1' }] },
+  'a plugin that is off': { plugins: [{ ...PLUGIN, state: 'disabled' }] },
+  'no server in the policy': { spec: { policy: { ...POLICY, servers: [] } } },
+  'every server by its name': { spec: { policy: { ...POLICY, servers: ['files'] } } },
+  'no skill in the policy': { spec: { policy: { ...POLICY, skills: [] } } },
+  'no plugin in the policy': { spec: { policy: { ...POLICY, plugins: [] } } },
+  'a tool that is switched off': { spec: { policy: { ...POLICY, disabledTools: ['update_plan'] } } },
+  'a short name': { spec: { policy: { ...POLICY, aliases: { list: 'mcp__files__list' } } } },
+  'a subagent': { spec: { policy: { ...POLICY, subagents: { helper: { agent: 'self', description: 'Helps' } } } } },
+  'a description of a subagent': { spec: { policy: { ...POLICY, subagents: { helper: { agent: 'self', description: 'Helps more' } } } } },
+  'a model': { spec: { model: 'another' } },
+  'a workspace': { message: { workspaceId: 'desk' } },
+  'a choice of skills': { message: { skills: [] } },
+};
+
+/** What an agent of this name is given of the world with these parts. */
+async function fingerprintOf(id: string, input: Input): Promise<string> {
+  const { tools = [registration('question'), UPDATE], servers = [FILES], skills = [SKILL], plugins = [PLUGIN] } = input;
+  Object.assign(fixture.world, { tools: [...tools], servers: [...servers], skills: [...skills], plugins: [...plugins] });
+  fixture.world.changed();
+  await fixture.bus.call(sessionService.putAgent, { id, policy: POLICY, ...input.spec });
+  const { runId } = await fixture.send({ id }, 'Hello', { sceneId: crypto.randomUUID(), ...input.message });
+  const { fingerprint } = await fixture.bus.call(sessionService.getRun, { id: runId ?? '' });
+  return fingerprint;
+}
+
+verifies('R-SNAP-2#1', 'each part of the world that a catalogue shows moves the fingerprint, and nothing is left moved', {
+  timeoutMs: 120_000,
+  shows: async () => {
+    const { id } = await fixture.agent();
+    const first = await fingerprintOf(id, {});
+    for (const [change, input] of Object.entries(CHANGES))
+      expect({ change, isMoved: (await fingerprintOf(id, input)) !== first }).toEqual({ change, isMoved: true });
+    expect(await fingerprintOf(id, {})).toBe(first);
+    const { id: other } = await fixture.agent();
+    expect(await fingerprintOf(other, {})).not.toBe(first);
+  },
+});
+
 it('explains how a tool got in, and what a source that is away leaves out', async () => {
   const agent = await fixture.agent();
   fixture.world.servers = [server('files', ['list'])];
@@ -157,6 +264,7 @@ it('explains how a tool got in, and what a source that is away leaves out', asyn
   const { text } = await fixture.bus.call(sessionService.readSnapshot, { fingerprint: (await fixture.take(agent.id)).job.fingerprint });
   expect(received.runId).not.toBeNull();
   expect(JSON.parse(text)).toMatchObject({ skills: [], tools: [{ name: 'mcp__files__list' }, { name: 'question' }] });
+  fixture.world.findSkills();
 });
 
 verifies('R-SNAP-3#1', 'all servers, none and every one by its name are three fingerprints', async () => {
@@ -198,3 +306,41 @@ verifies(
     expect((await fixture.bus.call(sessionService.readSnapshot, { fingerprint: first })).text).toBe(text);
   },
 );
+
+verifies('R-SNAP-2#3', 'the same world in another order, in another process, time zone and language, is the same bytes', {
+  timeoutMs: 120_000,
+  shows: async () => {
+    const { id } = await fixture.agent();
+    // Names that languages sort, and fold, each in its own way.
+    const names = ['Zeta', 'alpha', 'I', 'i', 'istanbul', 'ISTANBUL', 'zebra', 'Aal', 'ch', 'cz', '_x', '10', '9', 'ısı', 'ångström', 'öl'];
+    const tools = [UPDATE, registration('question')];
+    const skills = ['zeta', 'alpha', 'i', 'ch', 'cz', 'aal', '10', '9'].map((name) => ({ ...SKILL, name: `skill-${name}` }));
+    const servers = [server('files', names), server('zoo', [...names].reverse()), server('ich', ['i', 'I'])];
+    const plugins = ['kit', 'iris', 'zoo'].map((plugin) => ({ ...PLUGIN, id: plugin }));
+    const world: Input = { tools, servers, skills, plugins };
+    const turned: Input = {
+      tools: [...tools].reverse(),
+      skills: [...skills].reverse(),
+      plugins: [...plugins].reverse(),
+      servers: [...servers].reverse().map((one) => ({ ...one, tools: [...one.tools].reverse() })),
+    };
+    const read = async (fingerprint: string) => (await fixture.bus.call(sessionService.readSnapshot, { fingerprint })).text;
+    const fingerprint = await fingerprintOf(id, world);
+    const text = await read(fingerprint);
+    expect(await fingerprintOf(id, turned)).toBe(fingerprint);
+    // From here on another process composes, which knows nothing of the first one but its database.
+    await Promise.all(fixture.replicas.map((replica) => replica.close()));
+    await fixture.forget(fingerprint);
+    const far = await startAlone('session-service', {
+      natsUrl: fixture.nats.url,
+      databaseUrl: fixture.postgres.url,
+      environment: { LC_ALL: 'tr_TR.UTF-8', LANG: 'tr_TR.UTF-8', LANGUAGE: 'tr', TZ: 'Pacific/Kiritimati' },
+    });
+    try {
+      expect(await fingerprintOf(id, turned)).toBe(fingerprint);
+      expect(await read(fingerprint)).toBe(text);
+    } finally {
+      await far.stop();
+    }
+  },
+});

@@ -22,8 +22,9 @@ export interface World {
   changed(): void;
   /** Requests answered so far, by subject. */
   readonly asked: Map<string, number>;
-  /** Has the skill store fall silent, for good. */
+  /** Has the skill store fall silent, until it is found again. */
   loseSkills(): Promise<void>;
+  findSkills(): void;
   close(): Promise<void>;
 }
 
@@ -77,6 +78,7 @@ export function startWorld(connection: NatsConnection): World {
     changed: () => void epoch++,
     asked,
     loseSkills: () => skills.close(),
+    findSkills: () => void (skills = answerSkills()),
     close: () => responder.close(),
   };
   responder.answer(toolGateway.listTools, () => (count('tools'), { epoch, reservedTableVersion: 1, tools: world.tools, toolsets: [] }));
@@ -90,7 +92,8 @@ export function startWorld(connection: NatsConnection): World {
     mcpBroker.cataloguePage,
     ({ serverId }) => (count('pages'), { tools: world.servers.find(({ head }) => head.serverId === serverId)?.tools ?? [], next: null }),
   );
-  const skills = responder.answer(skillStore.effectiveSkills, () => (count('skills'), { epoch, skills: world.skills }));
+  const answerSkills = () => responder.answer(skillStore.effectiveSkills, () => (count('skills'), { epoch, skills: world.skills }));
+  let skills = answerSkills();
   responder.answer(pluginRegistry.pluginSlots, () => (count('slots'), { epoch, plugins: world.plugins }));
   return world;
 }

@@ -2,7 +2,8 @@ import { toolGateway } from '@ambit/contracts';
 import { collect } from '@ambit/testing';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import fc from 'fast-check';
-import { intend, mcpTool, World } from './world.js';
+import { OpenCalls } from '../src/open-calls.js';
+import { intend, mcpTool, World, type RunOptions } from './world.js';
 
 jest.setTimeout(60_000);
 let world: World;
@@ -59,6 +60,86 @@ it('never has two effects of one operation, whatever batches overlap on which ga
     { numRuns: 12 },
   );
 }, 60_000);
+
+/** As many calls as a property likes. */
+const MANY: RunOptions = { policy: { limits: { runsAtOnce: 5, callsPerRun: 10_000, callsPerMinute: 10_000 } } };
+/** Cases that go on beside each other. */
+const AT_ONCE = 20;
+
+it('has one effect of each operation under any doubled delivery and any move of its run, in a thousand cases', async () => {
+  world.serve = (call) => ({ result: { content: [{ type: 'text', text: String(call.arguments['text']) }] } });
+  const one = fc.record({ copies: fc.integer({ min: 2, max: 4 }), moves: fc.nat(2), isSuspended: fc.boolean() });
+  await fc.assert(
+    fc.asyncProperty(fc.array(one, { minLength: AT_ONCE, maxLength: AT_ONCE }), async (cases) => {
+      await Promise.all(
+        cases.map(async ({ copies, moves, isSuspended }) => {
+          const run = await world.run([mcpTool('say')], MANY);
+          const call = intend('mcp__echo__say', { text: 'once' });
+          const operation = world.operation(run, 0, call.callId);
+          world.store(run, 0, [call]);
+          const sent = Array.from({ length: copies }, () => world.send(run, { calls: [call] }));
+          for (let count = 0; count < moves; count++) await world.move(run, {});
+          if (isSuspended) await world.move(run, { status: 'suspended' });
+          const answers = (await Promise.allSettled(sent)).flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+          expect(world.effects(operation)).toBeLessThanOrEqual(1);
+          const claim = await world.fact(run, operation, 'claim');
+          expect(world.effects(operation)).toBe(claim === undefined ? 0 : 1);
+          // All who were told its result were told the same one.
+          const completed = answers.filter(({ status }) => status === 'completed');
+          expect(completed.every(({ content }) => content?.[0]?.['text'] === 'once')).toBe(true);
+          if (completed.length > 0) expect(world.effects(operation)).toBe(1);
+        }),
+      );
+    }),
+    { numRuns: 1_000 / AT_ONCE },
+  );
+}, 120_000);
+
+it('comes to rest after an abort at any point, in a thousand cases', async () => {
+  world.serve = async (call) => {
+    for (let turns = Number(call.arguments['turns']); turns > 0; turns--) await new Promise((resolve) => setImmediate(resolve));
+    return { result: { content: [{ type: 'text', text: 'done' }] } };
+  };
+  const one = fc.record({ before: fc.nat(6), turns: fc.nat(40), how: fc.constantFrom('call', 'run', 'both') });
+  await fc.assert(
+    fc.asyncProperty(fc.array(one, { minLength: AT_ONCE, maxLength: AT_ONCE }), async (cases) => {
+      await Promise.all(
+        cases.map(async ({ before, turns, how }) => {
+          const run = await world.run([mcpTool('say')], MANY);
+          const calls = [intend('mcp__echo__say', { turns }), intend('mcp__echo__say', { turns: 0 })];
+          const [first, next] = calls.map(({ callId }) => world.operation(run, 0, callId));
+          world.store(run, 0, calls);
+          const results = world.send(run, { calls });
+          for (let turn = 0; turn < before; turn++) await world.nats.connection.flush();
+          if (how !== 'call') {
+            await world.move(run, { status: 'cancelled' });
+            world.nats.bus.signal(
+              toolGateway.cancelRunCalls,
+              { runId: run.runId, abort: true, reason: 'enough' },
+              { keys: { runId: run.runId } },
+            );
+          }
+          const operationId = first ?? '';
+          if (how !== 'run')
+            world.nats.bus.signal(toolGateway.cancelOperation, { operationId, reason: 'enough' }, { keys: { operationId } });
+          const ends = await results.then(
+            (all) => all.map(({ status }) => status),
+            () => ['refused', 'refused'],
+          );
+          // Each has an end, and what was claimed has its outcome in the journal.
+          for (const status of ends) expect(['completed', 'cancelled', 'refused', 'failed']).toContain(status);
+          for (const operation of [first ?? '', next ?? '']) {
+            const [claim, outcome] = await Promise.all([world.fact(run, operation, 'claim'), world.fact(run, operation, 'outcome')]);
+            expect(outcome === undefined).toBe(claim === undefined);
+            expect(world.effects(operation)).toBeLessThanOrEqual(claim === undefined ? 0 : 1);
+          }
+        }),
+      );
+    }),
+    { numRuns: 1_000 / AT_ONCE },
+  );
+  expect(world.gateways.flatMap(({ app }) => app.get(OpenCalls).all())).toEqual([]);
+}, 120_000);
 
 it('parks the calls of a gateway that died, within ten seconds, and never repeats them', async () => {
   const run = await world.run([mcpTool('say')]);

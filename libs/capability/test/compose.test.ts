@@ -1,6 +1,7 @@
 // Long because the compositions that must agree are read side by side: one table of inputs, one property beside each.
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
+import { z } from 'zod';
 import { canonicalRecord, fingerprint } from '../src/canonical.js';
 import { compose } from '../src/compose.js';
 import type { CompositionInput, Source } from '../src/compose-input.js';
@@ -16,6 +17,22 @@ const codeOf = (input: CompositionInput, name: string) =>
   compose(input)
     .reasons.filter((reason) => reason.name === name)
     .map((reason) => reason.code);
+
+/** The paths of all leaves of a JSON schema, `a.b[].c`: what holds no further named field is one. */
+function leavesOf(schema: z.core.JSONSchema._JSONSchema, path = ''): string[] {
+  if (typeof schema === 'boolean') return [path];
+  const below = schema.anyOf ?? schema.oneOf;
+  if (below !== undefined) return [...new Set(below.flatMap((one) => leavesOf(one, path)))];
+  if (schema.items !== undefined) return [schema.items].flat().flatMap((one) => leavesOf(one, `${path}[]`));
+  if (schema.properties === undefined) return [path];
+  return Object.entries(schema.properties).flatMap(([name, one]) => leavesOf(one, path === '' ? name : `${path}.${name}`));
+}
+function valuesAt(value: unknown, [name = '', ...rest]: readonly string[]): unknown[] {
+  if (name === '') return [value];
+  const field = name.replace('[]', '');
+  const found = typeof value === 'object' && value !== null ? Object.entries(value).find(([key]) => key === field)?.[1] : undefined;
+  return (name.endsWith('[]') && Array.isArray(found) ? found : [found]).flatMap((one: unknown) => valuesAt(one, rest));
+}
 
 const permuted = <T>(source: Source<T>, seed: number): Source<T> => {
   if (source.state === 'failed') return source;
@@ -360,6 +377,111 @@ describe('fingerprint', () => {
     expect(print(world(part))).not.toBe(print(world()));
   });
 
+  const server_ = (part: Parameters<typeof server>[1]) => ({ servers: ok(server(1, { names: ['echo', 'add'], ...part }), server(2)) });
+  /** Further changes, so that each field of the record has one that moves it. */
+  const more: [string, Partial<CompositionInput>][] = [
+    ['server made anew', { servers: ok(server(3, { names: ['echo', 'add'], slug: 'server-1' }), server(2)) }],
+    ['slug', server_({ slug: 'another' })],
+    ['owner of a server', { ...server_({ owner: 'plugin:kit' }), plugins: ok(plugin('kit')) }],
+    ['alias', { policies: [openPolicy({ aliases: { add: 'mcp__server-1__add' } })] }],
+    [
+      'description, schemas, effect, access and exposure of a built-in',
+      {
+        builtins: ok(
+          builtin('question', {
+            description: 'another',
+            inputSchema: { type: 'object' },
+            outputSchema: SCHEMA,
+            effect: 'write',
+            access: 'settings',
+            exposure: 'user-configurable',
+          }),
+          builtin('tape_search'),
+        ),
+      },
+    ],
+    [
+      'tool of a server that only reads',
+      {
+        servers: ok(
+          server(1, {
+            tools: [{ definition: { name: 'echo', description: 'another', inputSchema: {}, outputSchema: SCHEMA }, readOnly: true }],
+          }),
+          server(2),
+        ),
+      },
+    ],
+    ['tool of a worker', { toolsets: ok(toolset({ names: ['deliver'] })) }],
+    ['worker of another agent', { agent: { id: 'other', kind: 'sdk' }, toolsets: ok(toolset({ agentId: 'other' })) }],
+    [
+      'name, origin, owner and description of a skill',
+      {
+        skills: ok(skill('sort', { origin: 'plugin', owner: 'plugin:kit', description: 'another' })),
+        plugins: ok(plugin('kit')),
+      },
+    ],
+    ['another built-in in its place', { builtins: ok(builtin('question'), builtin('update_plan')) }],
+    ['another plugin', { plugins: ok(plugin('box')) }],
+    ['version of a plugin', { plugins: ok(plugin('kit', { version: '2.0.0' })) }],
+    ['switches', { switches: { skills: false, mcp: true, mcpSkills: true } }],
+    ['switch of servers', { switches: { skills: true, mcp: false, mcpSkills: true } }],
+    ['description of a subagent', { policies: [openPolicy({ subagents: { reader: { agent: 'reader', description: 'reads' } } })] }],
+  ];
+  it.each(more)('moves with the %s', (_name, part) => {
+    expect(print(world(part))).not.toBe(print(world()));
+  });
+
+  /** What every record of this release has alike; a change of it is another format, or another table of names. */
+  const FIXED = new Set(['format', 'schemaVersion', 'reservedTableVersion']);
+  /** Prompt commands of servers are not composed yet; what a worker prepared is a part of what is approved, never of a record. */
+  const UNUSED = /^promptCommands\[\]\.|^tools\[\]\.target\.prepared$/;
+
+  it('knows of each field of the record’s schema which input moves it', () => {
+    const records = [{}, ...[...changing, ...more].map(([, part]) => part)].map((part) => compose(world(part)).record);
+    // Of lists, two as long as each other count: that one has more entries moves none of their fields.
+    const moves = (path: string): boolean => {
+      const byLength = new Map<number, string>();
+      return records.some((record) => {
+        const values = valuesAt(record, path.split('.')).map((value) => JSON.stringify(value) ?? '');
+        const seen = JSON.stringify(values.sort());
+        const other = byLength.get(values.length);
+        byLength.set(values.length, other ?? seen);
+        return other !== undefined && other !== seen;
+      });
+    };
+    const fields = leavesOf(z.toJSONSchema(SnapshotRecord, { io: 'input', unrepresentable: 'any' }));
+    expect(fields.length).toBeGreaterThan(40);
+    expect(fields.filter((path) => !FIXED.has(path) && !UNUSED.test(path) && !moves(path))).toEqual([]);
+  });
+
+  it('knows of each input of the composition whether it is one of the fingerprint', () => {
+    const inputs: Readonly<Record<keyof CompositionInput, 'moves' | 'moves as filters read it' | 'moves with subagents'>> = {
+      agent: 'moves',
+      policies: 'moves',
+      project: 'moves',
+      model: 'moves',
+      switches: 'moves',
+      session: 'moves',
+      subject: 'moves as filters read it',
+      builtins: 'moves',
+      servers: 'moves',
+      toolsets: 'moves',
+      skills: 'moves',
+      plugins: 'moves',
+      knownAgents: 'moves with subagents',
+    };
+    expect(Object.keys(inputs).sort()).toEqual(Object.keys(world()).sort());
+    const moved = new Set([...changing, ...more].flatMap(([, part]) => Object.keys(part)));
+    for (const [input, how] of Object.entries(inputs))
+      expect({ input, moves: moved.has(input) }).toEqual({ input, moves: how === 'moves' });
+    const only = { subject: { adapter: 'chat', scene: 'group', sceneId: '1', userId: 'u', roles: [], platformPermits: [] } } as const;
+    const filtered = (subject: CompositionInput['subject']) =>
+      print(world({ subject, skills: ok(skill('triage', { platforms: ['chat'] })) }));
+    expect(filtered(only.subject)).not.toBe(filtered({ ...only.subject, adapter: 'mail' }));
+    const delegating = { policies: [openPolicy({ subagents: { reader: { agent: 'reader', description: '' } } })] };
+    expect(print(world({ ...delegating, knownAgents: [] }))).not.toBe(print(world(delegating)));
+  });
+
   const still: [string, Partial<CompositionInput>][] = [
     ['mode', { policies: [openPolicy({ mode: 'full_access' })] }],
     [
@@ -374,6 +496,29 @@ describe('fingerprint', () => {
   ];
   it.each(still)('stays with another %s', (_name, part) => {
     expect(print(world(part))).toBe(print(world()));
+  });
+
+  it('stays under any mixture of what cannot change it, in any order, and moves with any one change on top', () => {
+    const first = print(world());
+    check(
+      fc.property(fc.subarray(still), fc.constantFrom(...changing, ...more), fc.nat(), (kept, [, change], seed) => {
+        const base = kept.reduce<Partial<CompositionInput>>((sum, [, part]) => ({ ...sum, ...part }), {});
+        const mixed = (part: Partial<CompositionInput>): CompositionInput => {
+          const input = world(part);
+          const { servers, toolsets, skills, builtins, plugins } = input;
+          return {
+            ...input,
+            servers: permuted(servers, seed),
+            toolsets: permuted(toolsets, seed),
+            skills: permuted(skills, seed),
+            builtins: permuted(builtins, seed),
+            plugins: permuted(plugins, seed),
+          };
+        };
+        expect(print(mixed(base))).toBe(first);
+        expect(print(mixed({ ...base, ...change }))).not.toBe(first);
+      }),
+    );
   });
 
   it('is checked against the bytes as they came', () => {
