@@ -14,6 +14,9 @@ import { runs } from './run.repository.js';
 import { Transactions } from './transactions.repository.js';
 import { guarded, hashOf, known, newToken } from './worker-guard.js';
 
+/** How long a run rests that its agent has no room for, before it is offered again. */
+const OFFER_AGAIN_MS = 2_000;
+
 type Started = { readonly run: RunRecord } | { readonly refusal: WorkerRefusal | 'AGENT_DISABLED' };
 
 /** The attempts of a run: opened by run.start, held by run.renew. */
@@ -83,6 +86,11 @@ export class AttemptService {
           await this.endings.end(unit, run, { status: 'failed', fault: userVisible('DELIVERIES_EXHAUSTED') });
           return { refusal: 'TURN_ENDED' };
         case 'open': {
+          if (run.status === 'queued' && !(await runs.hasRoom(unit.sql, run, agent.policy.limits.runsAtOnce))) {
+            const requeueAt = new Date(unit.now.getTime() + OFFER_AGAIN_MS);
+            await runs.move(unit, run, { status: 'queued', reason: 'the agent works on as many runs as it may', requeueAt });
+            return { refusal: 'TURN_ENDED' };
+          }
           const number = run.attempt + 1;
           await runs.openAttempt(unit, run.id, { number, tokenHash: attempt.tokenHash, workerId: input.workerId ?? null });
           return {

@@ -207,6 +207,20 @@ export const runs = {
     return runs.find(db, id);
   },
 
+  /**
+   * Whether an agent may work on one run more beside these; counted and begun one after the other, so that two that begin at once are counted too.
+   * Subagents' runs are their parents' to count: a parent that waits for them must not keep them waiting.
+   */
+  async hasRoom(db: Reader, { id, agentId, sessionId }: Pick<RunRecord, 'id' | 'agentId' | 'sessionId'>, limit: number): Promise<boolean> {
+    await db.$executeRaw`SELECT pg_advisory_xact_lock(hashtextextended(${`session-service.starts ${agentId}`}, 0))`;
+    const [row] = await db.$queryRaw<{ isFree: boolean }[]>`
+      SELECT (SELECT "kind" FROM "session_service"."session" WHERE "id" = ${sessionId}::uuid) = 'subagent' OR (
+        SELECT count(*) FROM "session_service"."run" r JOIN "session_service"."session" s ON s."id" = r."session_id"
+        WHERE r."agent_id" = ${agentId} AND r."status" = 'running' AND r."ended_at" IS NULL AND r."id" <> ${id}::uuid AND s."kind" <> 'subagent'
+      ) < ${limit} AS "isFree"`;
+    return row?.isFree ?? true;
+  },
+
   async attempts(db: Reader, runId: string): Promise<Attempt[]> {
     const rows = await db.runAttempt.findMany({ where: { runId }, orderBy: { number: 'desc' }, take: 16 });
     return rows.map(attemptOf).toReversed();

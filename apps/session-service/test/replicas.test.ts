@@ -3,7 +3,7 @@ import { operationId } from '@ambit/capability';
 import { journalSubject, leaseKey, sessionService, toolGateway } from '@ambit/contracts';
 import { collect } from '@ambit/testing';
 import { headers } from '@nats-io/nats-core';
-import { call, codeOf, Fixture } from './fixture.js';
+import { call, codeOf, Fixture, type Attempt } from './fixture.js';
 
 let fixture: Fixture;
 beforeAll(async () => {
@@ -58,6 +58,29 @@ it('messages of one conversation that come to both replicas at once make one ses
   expect(received.filter(({ queued }) => !queued)).toHaveLength(1);
   expect(received.map(({ position }) => position).sort()).toEqual([0, 1, 2, 3, 4, 5]);
 });
+
+it('of runs that begin at once as many are begun as the agent may have; the others come when there is room', async () => {
+  const agent = await fixture.agent({ policy: { servers: null, skills: null, plugins: null, limits: { runsAtOnce: 2 } } });
+  const sent = await Promise.all([1, 2, 3, 4].map((scene) => fixture.send(agent, 'Hello', { sceneId: `scene ${scene}` })));
+  const jobs = await Promise.all(sent.map(() => fixture.take(agent.id)));
+  const begun = await Promise.all(
+    jobs.map(async ({ job, message }) => {
+      const attempt = await fixture.attempt(agent.id, job).catch((error: unknown) => error);
+      message.ack();
+      return attempt;
+    }),
+  );
+  const running = begun.filter((one): one is Attempt => typeof one === 'object' && one !== null && 'token' in one);
+  expect(running).toHaveLength(2);
+  for (const refused of begun.filter((one) => !running.some((other) => other === one)))
+    expect(refused).toMatchObject({ code: 'TURN_ENDED' });
+  const statuses = async () =>
+    (await Promise.all(sent.map(({ runId }) => fixture.bus.call(sessionService.getRun, { id: runId ?? '' })))).map(({ status }) => status);
+  expect((await statuses()).sort()).toEqual(['queued', 'queued', 'running', 'running']);
+  for (const attempt of running) await fixture.finish(attempt, 'completed');
+  for (let count = 0; count < 2; count++) await fixture.finish(await fixture.begin(agent.id), 'completed');
+  expect(await statuses()).toEqual(sent.map(() => 'completed'));
+}, 30_000);
 
 it('a run that no worker’s workspace fits is offered again, and that counts for nothing', async () => {
   const agent = await fixture.agent();
