@@ -1,3 +1,4 @@
+// Long because everything about subagents is tried in one start of the system.
 import {
   journalSubject,
   Outcome,
@@ -18,8 +19,6 @@ import { http } from '../system/http.js';
 import { bob, Scene } from '../system/scene.js';
 import { putSkill } from '../system/skills.js';
 import { verifies } from '../verifies.js';
-
-// Long because everything about subagents is tried in one start of the system.
 
 jest.setTimeout(180_000);
 

@@ -71,7 +71,7 @@ describe('a call', () => {
     ];
     const one = fc.record({ run: ids, step: ids, call: ids, argument: ids, generation: ids, version: ids });
     check(
-      fc.property(one, one, fc.option(fc.nat(2 * GRANT_MS), { nil: undefined }), fc.boolean(), (approved, other, age, isSame) => {
+      fc.property(one, one, fc.option(fc.nat(2 * GRANT_MS), { nil: undefined }), fc.boolean(), (...[approved, other, age, isSame]) => {
         const called = isSame ? approved : other;
         const of = ({ run, step, call, argument, generation }: typeof approved) => ({
           operationId: operationId(uuid(run), step, `call-${call}`),

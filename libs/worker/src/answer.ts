@@ -5,7 +5,7 @@ import { headers, type Msg, type NatsConnection } from '@nats-io/nats-core';
  * Whether a message is a question of the platform's. Workers share an account, and a server hands an answer to whatever subject the asker named:
  * what is no question has no inbox to answer to.
  */
-export function isQuestion({ reply = '' }: Pick<Msg, 'reply'>): boolean {
+function isQuestion({ reply = '' }: Pick<Msg, 'reply'>): boolean {
   return reply.startsWith('_INBOX.') || reply.startsWith('_R_.');
 }
 

@@ -11,7 +11,7 @@ const KINDS: ReadonlyMap<string, Principal['kind']> = new Map([
 ]);
 
 /** A principal of whom only the id is at hand. */
-export function principalOf(id: string): Principal {
+function principalOf(id: string): Principal {
   const kind = KINDS.get(id.slice(0, id.indexOf(':'))) ?? 'system';
   return { id, kind, issuer: 'local', display: '' };
 }
