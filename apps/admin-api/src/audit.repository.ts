@@ -24,10 +24,13 @@ export class AuditRepository {
   }
 
   /** Removes what is older than its retention, and never an owner's newest. */
-  async trim(before: Date): Promise<void> {
+  async trim(owners: readonly string[], before: Date): Promise<void> {
     await this.db.$executeRaw`
       DELETE FROM "admin_api"."audit_view" v USING (
-        SELECT "owner", coalesce(min("sequence") FILTER (WHERE "at" >= ${before}), max("sequence")) AS "first" FROM "admin_api"."audit_view" GROUP BY "owner") k
+        SELECT o."owner", coalesce(
+          (SELECT a."sequence" FROM "admin_api"."audit_view" a WHERE a."owner" = o."owner" AND a."at" >= ${before} ORDER BY a."sequence" LIMIT 1),
+          (SELECT max(a."sequence") FROM "admin_api"."audit_view" a WHERE a."owner" = o."owner")) AS "first"
+        FROM unnest(${[...owners]}::text[]) AS o("owner")) k
       WHERE v."owner" = k."owner" AND v."sequence" < k."first"`;
   }
 

@@ -61,13 +61,14 @@ export class AuditService implements OnApplicationBootstrap, OnModuleDestroy {
     const { AMBIT_KEEP_AUDIT_DAYS: days } = this.config;
     const trim = (): void =>
       void this.audit
-        .trim(new Date(Date.now() - days * DAY_MS))
+        .trim([...this.#readers.keys()], new Date(Date.now() - days * DAY_MS))
         .catch((error: unknown) => this.log.warn({ error }, 'the audit view was not trimmed; it is tried again'));
-    this.#timer = setInterval(() => {
+    const round = (): void => {
       if (days > 0) trim();
       void this.catchUp();
-    }, ROUND_MS);
-    void this.catchUp();
+    };
+    this.#timer = setInterval(round, ROUND_MS);
+    round();
   }
 
   onModuleDestroy(): void {

@@ -282,7 +282,9 @@ export class OutboxRelay {
     await this.#query(
       client,
       `DELETE FROM "${this.#schema}"."audit" WHERE "sequence" < (
-         SELECT coalesce(min("sequence") FILTER (WHERE "at" >= now() - $1 * interval '1 day'), max("sequence")) FROM "${this.#schema}"."audit")`,
+         SELECT coalesce(
+           (SELECT "sequence" FROM "${this.#schema}"."audit" WHERE "at" >= now() - $1 * interval '1 day' ORDER BY "sequence" LIMIT 1),
+           (SELECT max("sequence") FROM "${this.#schema}"."audit")))`,
       [days],
     );
   }
