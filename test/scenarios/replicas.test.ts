@@ -3,14 +3,14 @@ import { collect, collectEndedCalls } from '@ambit/testing';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { intend } from '../system/by-hand.js';
+import { http } from '../system/http.js';
 import { bob, Scene } from '../system/scene.js';
 import { verifies } from '../verifies.js';
 
 jest.setTimeout(300_000);
 const SESSIONS = 50;
 const AT_ONCE = 10;
-/** admin-api listens on one port; the others answer from a queue group. */
-const doubled = (Object.keys(services) as ServiceName[]).filter((name) => name !== 'admin-api');
+const doubled = Object.keys(services) as ServiceName[];
 
 let scene: Scene;
 beforeAll(async () => {
@@ -19,6 +19,14 @@ beforeAll(async () => {
   await scene.server('asking');
 });
 afterAll(() => scene?.stop());
+
+it('two admin-apis that begin on an empty database have one first administrator, whom both know', async () => {
+  const { apiUrls, token } = scene.system;
+  expect(apiUrls).toHaveLength(2);
+  for (const apiUrl of apiUrls) expect((await http({ apiUrl, token }, 'GET /v1/whoami')).body).toMatchObject({ principal: { id: 'user:admin' } });
+  const { body } = await http(scene.system, 'GET /v1/token');
+  expect(body['items']).toHaveLength(1);
+});
 
 it('fifty sessions over two replicas of everything: nobody is unknown anywhere, and each tool ran once', async () => {
   const agent = await scene.agent();

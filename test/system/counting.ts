@@ -1,4 +1,6 @@
 import type { Input, mcpBroker } from '@ambit/contracts';
+import { startGuarded } from '@ambit/embedded';
+import { until } from '@ambit/testing';
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -57,6 +59,18 @@ export class Counting {
     return this.server(slug, { transport: { type: 'stdio', command: process.execPath, args: [program], env } });
   }
 
+  /** The same program as a process that serves over HTTP until it is stopped; somebody else's machine, so to say. */
+  async remote(slug: string): Promise<{ readonly server: Input<typeof mcpBroker.putServer>; stop(): Promise<unknown> }> {
+    const remote = startGuarded({
+      command: process.execPath,
+      args: [program, '--http'],
+      env: { PATH: process.env.PATH, ...this.environment },
+    });
+    await until(() => remote.lastOutput().includes('\n'));
+    const url = remote.lastOutput().trim();
+    return { server: { slug, transport: { type: 'http', url } }, stop: () => remote.stop() };
+  }
+
   /** For a server of this program that is configured elsewhere, in a plugin for instance. */
   get environment(): { readonly COUNTER_FILE: string; readonly DESK_URL: string } {
     return { COUNTER_FILE: join(this.#folder, 'ran'), DESK_URL: this.#url };
@@ -72,6 +86,16 @@ export class Counting {
   async heard(slug: string): Promise<string[]> {
     const lines = (await readFile(join(this.#folder, 'ran'), 'utf8')).split('\n');
     return lines.filter((line) => line.startsWith(`heard ${slug} `)).map((line) => line.slice(`heard ${slug} `.length));
+  }
+
+  /** How often each name was counted, by whatever tool. */
+  async effects(): Promise<ReadonlyMap<string, number>> {
+    const found = new Map<string, number>();
+    for (const line of (await readFile(join(this.#folder, 'ran'), 'utf8')).split('\n')) {
+      const [, name, ...more] = line.split(' ');
+      if (name !== undefined && more.length === 0) found.set(name, (found.get(name) ?? 0) + 1);
+    }
+    return found;
   }
 
   /** How often a server of this program was started. */

@@ -8,6 +8,7 @@ export async function http(
   const response = await fetch(system.apiUrl + path, {
     method,
     headers: { authorization: `Bearer ${options.token ?? system.token}`, 'content-type': 'application/json', ...options.headers },
+    ...(options.signal === undefined ? {} : { signal: options.signal }),
     ...(options.body === undefined ? {} : { body: typeof options.body === 'string' ? options.body : JSON.stringify(options.body) }),
   });
   const text = await response.text();
@@ -24,6 +25,7 @@ export interface HttpOptions {
   readonly token?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: unknown;
+  readonly signal?: AbortSignal;
 }
 export interface HttpAnswer {
   readonly status: number;

@@ -41,7 +41,12 @@ export class NatsProcess {
   /** SIGKILL, as a crash; answers when it is gone. */
   async kill(): Promise<void> {
     process.kill(this.#server.process.pid, 'SIGKILL');
-    await this.#server.process.exited;
+    await this.exited;
+  }
+
+  /** Settles when the server that runs now has ended. */
+  get exited(): Promise<unknown> {
+    return this.#server.process.exited;
   }
 
   /** The same server again, on the same port. */
@@ -97,6 +102,17 @@ export class DatabaseProcess {
 
   async stop(): Promise<void> {
     await this.#server.stop();
+  }
+
+  /** SIGKILL to the server, as a crash; answers when it is gone. What was committed is there after a restart. */
+  async kill(): Promise<void> {
+    process.kill(this.#server.process.pid, 'SIGKILL');
+    await this.exited;
+  }
+
+  /** Settles when the server that runs now has ended. */
+  get exited(): Promise<unknown> {
+    return this.#server.process.exited;
   }
 
   /** The same cluster again, on the same port. */

@@ -29,6 +29,11 @@ export class ServiceProcess {
     return this.#options.label;
   }
 
+  /** Settles when the process that runs now has ended, at once where none does. */
+  get exited(): Promise<unknown> {
+    return this.#process?.exited ?? Promise.resolve();
+  }
+
   get opsUrl(): string {
     return `http://127.0.0.1:${this.#options.opsPort}`;
   }

@@ -51,6 +51,8 @@ export interface System {
   readonly connection: NatsConnection;
   /** Where the console and the CLI go; only with admin-api. */
   readonly apiUrl: string;
+  /** The same for each replica of admin-api. */
+  readonly apiUrls: readonly string[];
   readonly token: string;
   process(name: ServiceName, replica?: number): ServiceProcess;
   /** nats-server, to be killed and started again. */
@@ -120,7 +122,8 @@ async function build({ options, folder, undo, stop }: Building): Promise<System>
   undo.push(() => searchStored(connection));
 
   const token = `test-${randomBytes(24).toString('base64url')}`;
-  const httpPort = await freePort();
+  const sealingKey = randomBytes(32).toString('base64');
+  const httpPorts: number[] = [];
   const logs = join(root, 'coverage', 'logs', `${process.pid}-${Date.now()}`);
   await mkdir(logs, { recursive: true });
   const processes = new Map<string, ServiceProcess>();
@@ -128,6 +131,8 @@ async function build({ options, folder, undo, stop }: Building): Promise<System>
     for (let replica = 1; replica <= (options.replicas?.[name] ?? 1); replica++) {
       const label = replica === 1 ? name : `${name}-${replica}`;
       const opsPort = await freePort();
+      const httpPort = await freePort();
+      if (name === 'admin-api') httpPorts.push(httpPort);
       const environment = {
         NODE_COMPILE_CACHE: join(root, '.ambit', 'compiled'),
         ...process.env,
@@ -138,7 +143,7 @@ async function build({ options, folder, undo, stop }: Building): Promise<System>
         OPS_PORT: String(opsPort),
         AMBIT_DATA_DIR: join(folder, 'data', label),
         ...(WITHOUT_DATABASE.has(name) ? {} : { DATABASE_URL: postgres.url }),
-        ...(name === 'mcp-broker' ? { AMBIT_SEALING_KEY: randomBytes(32).toString('base64') } : {}),
+        ...(name === 'mcp-broker' ? { AMBIT_SEALING_KEY: sealingKey } : {}),
         ...(name === 'admin-api'
           ? { AMBIT_HTTP_PORT: String(httpPort), AMBIT_BOOTSTRAP_TOKEN: token, AMBIT_ADMIN_KEYS_DIR: join(keys, 'admin') }
           : {}),
@@ -160,6 +165,7 @@ async function build({ options, folder, undo, stop }: Building): Promise<System>
   undo.push(() => Promise.all([...processes.values()].map((one) => one.stop())));
   await Promise.all([...processes.values()].map((one) => one.start()));
 
+  const apiUrls = httpPorts.map((port) => `http://127.0.0.1:${port}`);
   const workerCredentials = async (worker: WorkerOptions): Promise<string> => {
     const path = join(folder, `${worker.agentId}-${worker.credentialName ?? 'main'}-${randomBytes(4).toString('hex')}.creds`);
     await writeFile(path, signWorker(installation, worker), { mode: 0o600 });
@@ -182,7 +188,8 @@ async function build({ options, folder, undo, stop }: Building): Promise<System>
     database: postgres,
     bus,
     connection,
-    apiUrl: `http://127.0.0.1:${httpPort}`,
+    apiUrl: apiUrls[0] ?? '',
+    apiUrls,
     token,
     process: (name, replica = 1) => {
       const found = processes.get(replica === 1 ? name : `${name}-${replica}`);

@@ -20,6 +20,18 @@ const readToken = (row: TokenRow): Token => ({
 });
 const readGrant = (row: GrantRow): RoleGrant => RoleGrant.parse({ ...row, createdAt: row.createdAt.toISOString() });
 
+function dataOf({ agents, ...grant }: RoleGrant): Prisma.AdminRoleGrantUncheckedCreateInput {
+  return { ...grant, createdAt: new Date(grant.createdAt), ...(agents === null ? {} : { agents }) };
+}
+
+export interface FirstAdministrator {
+  readonly token: Prisma.AdminTokenUncheckedCreateInput;
+  readonly grant: RoleGrant;
+  /** Only where there is no token at all. */
+  readonly onlyIfNone: boolean;
+  readonly audit: (action: string) => AuditEntry;
+}
+
 /** Tokens and role grants; each write with its audit record. */
 @Injectable()
 export class AccessRepository {
@@ -34,8 +46,20 @@ export class AccessRepository {
     await this.db.adminToken.updateMany({ where: { id }, data: { lastUsedAt: at } });
   }
 
-  countTokens(): Promise<number> {
-    return this.db.adminToken.count({ where: { revokedAt: null } });
+  /** Makes the first administrator's token and role, both or neither, however many replicas start at once. False where the token is there already. */
+  async enrolFirst({ token, grant, onlyIfNone, audit }: FirstAdministrator): Promise<boolean> {
+    return this.db.$transaction(async (transaction) => {
+      await transaction.$executeRaw`SELECT pg_advisory_xact_lock(hashtextextended('admin-api.first-administrator', 0))`;
+      const { adminToken, adminRoleGrant } = transaction;
+      if (onlyIfNone && (await adminToken.count({ where: { revokedAt: null } })) > 0) return false;
+      if ((await adminToken.count({ where: { hash: token.hash } })) > 0) return false;
+      const isGranted = (await adminRoleGrant.count({ where: { who: grant.who, role: grant.role } })) > 0;
+      await adminToken.create({ data: token });
+      if (!isGranted) await adminRoleGrant.create({ data: dataOf(grant) });
+      await appendAudit(transaction, 'admin-api', audit('token.created'));
+      if (!isGranted) await appendAudit(transaction, 'admin-api', audit('access.granted'));
+      return true;
+    });
   }
 
   async listTokens(after: string | undefined, limit: number): Promise<Token[]> {
@@ -90,14 +114,7 @@ export class AccessRepository {
   }
 
   async createGrant(grant: RoleGrant, audit: AuditEntry): Promise<RoleGrant> {
-    const { agents, ...rest } = grant;
-    return this.audited(audit, async (transaction) =>
-      readGrant(
-        await transaction.adminRoleGrant.create({
-          data: { ...rest, createdAt: new Date(grant.createdAt), ...(agents === null ? {} : { agents }) },
-        }),
-      ),
-    );
+    return this.audited(audit, async (transaction) => readGrant(await transaction.adminRoleGrant.create({ data: dataOf(grant) })));
   }
 
   async deleteGrant(id: string, audit: AuditEntry): Promise<boolean> {

@@ -35,10 +35,9 @@ export class AuthService implements OnApplicationBootstrap {
   /** The first administrator's token: as configured, or made and printed when there is none at all. */
   async onApplicationBootstrap(): Promise<void> {
     const configured = this.config.AMBIT_BOOTSTRAP_TOKEN;
-    if (configured === undefined && (await this.access.countTokens()) > 0) return;
     const token = configured ?? newToken();
-    if ((await this.access.tokenByHash(hashToken(token))) === undefined) await this.bootstrap(token);
-    if (configured === undefined) process.stdout.write(`The first administrator's token, shown once: ${token}\n`);
+    const isFirst = await this.bootstrap(token, configured === undefined);
+    if (isFirst && configured === undefined) process.stdout.write(`The first administrator's token, shown once: ${token}\n`);
   }
 
   async authenticate(authorization: string | undefined): Promise<Caller> {
@@ -69,7 +68,7 @@ export class AuthService implements OnApplicationBootstrap {
     return new Caller(principalOf(token.principal), token.groups, grants, { kind: 'token', id: token.id });
   }
 
-  private async bootstrap(token: string): Promise<void> {
+  private async bootstrap(token: string, onlyIfNone: boolean): Promise<boolean> {
     const now = new Date();
     const audit = (action: string) => ({
       at: now.toISOString(),
@@ -86,11 +85,6 @@ export class AuthService implements OnApplicationBootstrap {
       traceId: null,
       retention: 'audit' as const,
     });
-    await this.access.createToken(
-      { id: randomUUID(), hash: hashToken(token), name: 'bootstrap', principal: BOOTSTRAP.id, groups: [], createdAt: now },
-      audit('token.created'),
-    );
-    if ((await this.access.grantsOf([BOOTSTRAP.id])).some(({ role }) => role === 'admin')) return;
     const grant: RoleGrant = {
       id: randomUUID(),
       who: BOOTSTRAP.id,
@@ -101,7 +95,13 @@ export class AuthService implements OnApplicationBootstrap {
       set: null,
       createdAt: now.toISOString(),
     };
-    await this.access.createGrant(grant, audit('access.granted'));
-    this.log.info({ principal: BOOTSTRAP.id }, 'the first administrator may sign in');
+    const isEnrolled = await this.access.enrolFirst({
+      token: { id: randomUUID(), hash: hashToken(token), name: 'bootstrap', principal: BOOTSTRAP.id, groups: [], createdAt: now },
+      grant,
+      onlyIfNone,
+      audit,
+    });
+    if (isEnrolled) this.log.info({ principal: BOOTSTRAP.id }, 'the first administrator may sign in');
+    return isEnrolled;
   }
 }

@@ -1,0 +1,65 @@
+import type { OutcomeStatus, RunStatus } from '@ambit/contracts';
+import type { z } from 'zod';
+import type { Victim } from './plan.js';
+
+/** Moments are milliseconds since 1970, by one machine's clock. */
+export interface Kill {
+  readonly victim: Victim;
+  readonly label: string;
+  readonly at: number;
+}
+
+export interface End {
+  readonly status: z.output<typeof OutcomeStatus>;
+  readonly code: string | null;
+  readonly at: number;
+}
+
+/** All that the journal has said of one operation, however often. */
+export interface Operation {
+  readonly operationId: string;
+  readonly claims: readonly number[];
+  readonly ends: readonly End[];
+}
+
+/** A call as the model made it, and what its tape says of it. */
+export interface TapeCall {
+  readonly operationId: string;
+  /** What its effect is counted under. */
+  readonly name: string;
+  readonly results: readonly string[];
+}
+
+export interface EndedRun {
+  readonly id: string;
+  readonly status: z.output<typeof RunStatus>;
+}
+
+/** Everything that was written down while processes were killed. */
+export interface Books {
+  readonly kills: readonly Kill[];
+  /** The load before the first kill: what throughput has to come back to. */
+  readonly steady: { readonly from: number; readonly to: number };
+  /** Until when load was offered. */
+  readonly loadedUntil: number;
+  readonly operations: readonly Operation[];
+  readonly calls: readonly TapeCall[];
+  /** By name: how often the counting servers did it. */
+  readonly effects: ReadonlyMap<string, number>;
+  /** Messages that were taken. */
+  readonly messages: number;
+  /** Messages that nobody took, and why. */
+  readonly untaken: readonly string[];
+  readonly runs: readonly EndedRun[];
+  /** Processes that nobody looks after any more. */
+  readonly orphans: readonly string[];
+  /** Processes that ended though nobody had killed them. */
+  readonly fallen: readonly string[];
+}
+
+/** What a run of the harness has to have been to mean something. */
+export interface Demands {
+  readonly leastKills: number;
+  readonly leastEach: number;
+  readonly leastMs: number;
+}

@@ -1,0 +1,17 @@
+/** Numbers in [0, 1) that are the same for the same seed (mulberry32). */
+export function seeded(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** One of several, by a number in [0, 1). Throws where there is none. */
+export function pick<T>(from: readonly T[], number: number): T {
+  const found = from[Math.min(from.length - 1, Math.floor(number * from.length))];
+  if (found === undefined) throw new Error('there is nothing to pick from');
+  return found;
+}
