@@ -1,5 +1,5 @@
 import { Outcome, journalSubject, streams } from '@ambit/contracts';
-import { jetstreamManager, JetStreamStatusError, type StoredMsg } from '@nats-io/jetstream';
+import { jetstreamManager, type StoredMsg } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/nats-core';
 import type { End, Operation } from './books.js';
 
@@ -48,7 +48,7 @@ export class JournalWatch {
           this.#last = message.seq;
         }
       } catch (error) {
-        if (error instanceof JetStreamStatusError && error.code === NOTHING_MORE) return;
+        if (error instanceof Error && 'code' in error && error.code === NOTHING_MORE) return;
         throw error;
       }
       if (read < AT_ONCE) return;
