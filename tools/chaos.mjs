@@ -1,5 +1,6 @@
-// `npm run chaos -- [--seed N] [--minutes N | --long] [--json]`: kills processes of a running system under load, then checks the books.
-// Without a length it is the short form: every kind of process twice, in a minute and a half.
+// `npm run chaos -- [--seed N] [--minutes N | --long] [--json] [--record]`: kills processes of a running system under load, then checks the books.
+// Without a length it is the short form: every kind of process twice, in a minute and a half. `--record` keeps what it says in
+// test/chaos/RESULTS.md.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir, totalmem } from 'node:os';
@@ -9,7 +10,7 @@ import { parseArgs } from 'node:util';
 
 await import('./bootstrap.mjs');
 const { build } = await import('./build.mjs');
-const { reportOf } = await import('./chaos/report.mjs');
+const { recordOf, reportOf } = await import('./chaos/report.mjs');
 
 const SHORT_S = 94;
 const LONG_MINUTES = 60;
@@ -20,6 +21,7 @@ const { values: given } = parseArgs({
     minutes: { type: 'string' },
     long: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
+    record: { type: 'boolean', default: false },
   },
 });
 const say = (line) => process.stderr.write(`chaos  ${line}\n`);
@@ -68,6 +70,7 @@ jest.once('exit', (code) => {
   };
   const result = { command, seed, seconds, machine, ...JSON.parse(readFileSync(resultFile, 'utf8')) };
   (given.json ? process.stderr : process.stdout).write(`${reportOf(result)}\n`);
+  if (given.record) writeFileSync(join(root, 'test', 'chaos', 'RESULTS.md'), recordOf(result));
   if (given.json) process.stdout.write(`${JSON.stringify(result, null, 2)}\n`);
   process.exit(code ?? 1);
 });

@@ -31,3 +31,13 @@ export function reportOf({ command, machine, figures, checks, kills, seconds: le
     ...failed.flatMap(({ name, says }) => ['', `${name}:`, ...says.map((line) => `- ${line}`)]),
   ].join('\n');
 }
+
+/** The file that is kept of a run. */
+export function recordOf(result) {
+  return `# What a run of the crash harness said
+
+Written by \`npm run chaos -- --record\`; [durability.md](../../docs/durability.md) says what it does and what its rules are.
+
+${reportOf(result)}
+`;
+}
