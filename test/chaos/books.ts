@@ -33,6 +33,9 @@ export interface TapeCall {
 export interface EndedRun {
   readonly id: string;
   readonly status: z.output<typeof RunStatus>;
+  /** How often a worker took it up. */
+  readonly attempts: number;
+  readonly tookMs: number;
 }
 
 /** Everything that was written down while processes were killed. */

@@ -1,13 +1,19 @@
-import type { Books } from './books.js';
+import type { Books, EndedRun } from './books.js';
 import { VICTIMS } from './plan.js';
 import { backAfterMs, completions, paceBetween } from './recovery.js';
 import { inFlightAt, isParked } from './verdict.js';
+
+const SLOWEST = 10;
 
 /** The numbers of a run, for people and for `--json`. */
 export interface Figures {
   readonly killed: Readonly<Record<string, number>>;
   readonly messages: number;
   readonly runs: Readonly<Record<string, number>>;
+  /** Of how many runs a worker took each up so often. */
+  readonly attempts: Readonly<Record<string, number>>;
+  readonly medianRunMs: number;
+  readonly slowestRuns: readonly EndedRun[];
   readonly operations: number;
   readonly ends: Readonly<Record<string, number>>;
   /** Calls that were refused, which have no operation. */
@@ -28,11 +34,15 @@ export function figuresOf(books: Books): Figures {
   const { kills, operations, calls, runs, effects, steady, loadedUntil } = books;
   const moments = completions(books);
   const known = new Set(operations.map(({ operationId }) => operationId));
+  const bySlowness = [...runs].sort((a, b) => b.tookMs - a.tookMs);
   const ends = count(operations.map((one) => one.ends[0]?.status ?? 'none'));
   return {
     killed: count(kills.map(({ victim }) => victim)),
     messages: books.messages,
     runs: count(runs.map(({ status }) => status)),
+    attempts: count(runs.map(({ attempts }) => String(attempts))),
+    medianRunMs: bySlowness[bySlowness.length >> 1]?.tookMs ?? 0,
+    slowestRuns: bySlowness.slice(0, SLOWEST),
     operations: operations.length,
     ends,
     unclaimed: count(calls.filter(({ operationId }) => !known.has(operationId)).map(({ results }) => results[0] ?? 'none')),

@@ -1,5 +1,6 @@
 import { mcpBroker, services, type ServiceName } from '@ambit/contracts';
 import { startGuarded, type GuardedProcess } from '@ambit/embedded';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Scene } from '../system/scene.js';
 import type { Kill } from './books.js';
@@ -125,6 +126,7 @@ export class Stage {
           running = startGuarded({
             command: process.execPath,
             args: [workerProgram],
+            output: { file: join(system.logFolder, `${label}.log`) },
             env: {
               ...process.env,
               NODE_OPTIONS: '',

@@ -1,5 +1,5 @@
 import { operationId } from '@ambit/capability';
-import { sessionService, type TapeEntry } from '@ambit/contracts';
+import { sessionService, type Output, type TapeEntry } from '@ambit/contracts';
 import { z } from 'zod';
 import type { Scene } from '../system/scene.js';
 import type { EndedRun, TapeCall } from './books.js';
@@ -37,12 +37,17 @@ export async function readTapes({ bus }: Scene, taken: readonly Taken[]): Promis
 export async function readRuns({ bus }: Scene, agentId: string): Promise<EndedRun[]> {
   const runs: EndedRun[] = [];
   for (let cursor: string | undefined, isFirst = true; isFirst || cursor !== undefined; isFirst = false) {
-    const page: { readonly items: readonly EndedRun[]; readonly cursor?: string | undefined } = await bus.call(sessionService.listRuns, {
+    const page: Output<typeof sessionService.listRuns> = await bus.call(sessionService.listRuns, {
       agentId,
       limit: PAGE,
       ...(cursor === undefined ? {} : { cursor }),
     });
-    runs.push(...page.items.map(({ id, status }) => ({ id, status })));
+    runs.push(
+      ...page.items.map(({ id, status, attempt: attempts, createdAt, endedAt }) => {
+        const tookMs = Date.parse(endedAt ?? new Date().toISOString()) - Date.parse(createdAt);
+        return { id, status, attempts, tookMs };
+      }),
+    );
     cursor = page.cursor;
   }
   return runs;

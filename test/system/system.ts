@@ -46,6 +46,8 @@ export interface WorkerOptions {
 export interface System {
   readonly natsUrl: string;
   readonly databaseUrl: string;
+  /** One file of log lines a process. */
+  readonly logFolder: string;
   /** A caller in the services' account, with all rights. */
   readonly bus: Bus;
   readonly connection: NatsConnection;
@@ -184,6 +186,7 @@ async function build({ options, folder, undo, stop }: Building): Promise<System>
   return {
     natsUrl: nats.url,
     databaseUrl: postgres.url,
+    logFolder: logs,
     nats,
     database: postgres,
     bus,

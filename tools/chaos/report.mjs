@@ -21,7 +21,11 @@ export function reportOf({ command, machine, figures, checks, kills, seconds: le
     ...rows,
     '',
     `- ${kills.length} kills; processes served again after ${seconds(restarts[restarts.length >> 1] ?? null)} (median), ${seconds(restarts.at(-1) ?? null)} (longest)`,
-    `- ${figures.messages} messages, runs: ${counted(figures.runs)}`,
+    `- ${figures.messages} messages, runs: ${counted(figures.runs)}; they took ${seconds(figures.medianRunMs)} (median), ${seconds(figures.slowestRuns[0]?.tookMs ?? null)} (longest); ${Object.entries(
+      figures.attempts,
+    )
+      .map(([times, runs]) => `${runs} were taken up ${times} times`)
+      .join(', ')}`,
     `- ${figures.operations} operations: ${counted(figures.ends)} (${(figures.completedShare * 100).toFixed(2)} % completed); ${figures.effects} effects counted`,
     `- why others did not: ${counted(figures.faults)}; calls without an operation: ${counted(figures.unclaimed)}`,
     `- ${figures.parked} parked, ${figures.inFlightAtKills} in flight at the kills`,
