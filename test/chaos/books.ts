@@ -25,6 +25,7 @@ export interface Operation {
 /** A call as the model made it, and what its tape says of it. */
 export interface TapeCall {
   readonly operationId: string;
+  readonly runId: string;
   /** What its effect is counted under. */
   readonly name: string;
   readonly results: readonly string[];

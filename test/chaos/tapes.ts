@@ -61,6 +61,7 @@ function callsOf(entries: readonly TapeEntry[], originRunId: string): TapeCall[]
       const call = Call.parse(content);
       return {
         operationId: operationId(originRunId, step ?? 0, call.callId),
+        runId: originRunId,
         name: Arguments.parse(JSON.parse(call.arguments)).name,
         results: results.filter(({ callId }) => callId === call.callId).map(({ status }) => status),
       };

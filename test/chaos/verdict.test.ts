@@ -19,7 +19,7 @@ function goodBooks(): Books {
   for (let at = START; at < START + STEADY_MS + LOADED_MS; at += EVERY_MS) {
     const operationId = `operation-${at}`;
     operations.push({ operationId, claims: [at], ends: [{ status: 'completed', code: null, at: at + 50 }] });
-    calls.push({ operationId, name: `name-${at}`, results: ['completed'] });
+    calls.push({ operationId, runId: 'one', name: `name-${at}`, results: ['completed'] });
     effects.set(`name-${at}`, 1);
   }
   const kills = [...VICTIMS, ...VICTIMS].map((victim, index) => ({
@@ -156,6 +156,12 @@ describe('the verdict is red for', () => {
       expect(broken({ ...good, runs: good.runs.map((run) => ({ ...run, status })) })).toEqual([expect.stringMatching(/run ended/)]);
     expect(broken({ ...good, runs: good.runs.slice(1) })).toEqual([expect.stringMatching(/run ended/)]);
     expect(broken({ ...good, untaken: ['503'] })).toEqual([expect.stringMatching(/run ended/)]);
+  });
+
+  it('a call without a result, unless its run failed', () => {
+    const calls = (runId: string): TapeCall[] => good.calls.map((call, at) => (at === 0 ? { ...call, runId, results: [] } : call));
+    expect(broken({ ...good, calls: calls('one') })).toEqual([expect.stringMatching(/tape/)]);
+    expect(broken({ ...good, calls: calls('two') })).toEqual([]);
   });
 
   it('an orphan, and a process that ended by itself', () => {

@@ -86,9 +86,12 @@ function wrongEffects({ operations, calls, effects }: Books): string[] {
   return wrong;
 }
 
-function wrongTapes({ operations, calls }: Books): string[] {
+function wrongTapes({ operations, calls, runs }: Books): string[] {
   const journal = new Map(operations.map((operation) => [operation.operationId, operation]));
-  return calls.flatMap(({ operationId, name, results }) => {
+  // A run that failed says nothing more: its last calls may have no result, and the journal has their ends.
+  const failed = new Set(runs.filter(({ status }) => status === 'failed').map(({ id }) => id));
+  return calls.flatMap(({ operationId, runId, name, results }) => {
+    if (results.length === 0 && failed.has(runId)) return [];
     if (results.length !== 1) return [`${name} has ${results.length} results on its tape`];
     const end = journal.get(operationId)?.ends[0]?.status;
     return end === undefined || end === results[0] ? [] : [`${name} is ${results[0] ?? ''} on its tape and ${end} in the journal`];

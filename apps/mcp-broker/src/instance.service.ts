@@ -1,6 +1,18 @@
 import { Bus, Responder } from '@ambit/bus';
 import { instanceId as idOf } from '@ambit/capability';
-import { Fault, fault, mcpBroker, mcpRunner, Uuid, type Parsed, type Payload, type Returns, type ServerSpec } from '@ambit/contracts';
+import {
+  Fault,
+  fault,
+  mcpBroker,
+  mcpRunner,
+  Uuid,
+  type Input,
+  type Output,
+  type Parsed,
+  type Payload,
+  type Returns,
+  type ServerSpec,
+} from '@ambit/contracts';
 import { egressFetch, HeldInstance, InstanceLeases, isUnauthorized, sentenceOf, StartFailed, StartQueue } from '@ambit/mcp';
 import { CONFIG, LOG, type Logger } from '@ambit/service';
 import type { FetchLike } from '@modelcontextprotocol/client';
@@ -18,6 +30,10 @@ import { targetOf } from './transport-target.js';
 type Ensure = typeof mcpBroker.ensureInstance;
 const WAITING_STARTS = 512;
 const LEASE_POLL_MS = 100;
+/** All runners may be away for a moment, as when the only one died. */
+const RUNNER_BACK_WITHIN_MS = 10_000;
+/** A runner that dies while it starts a server says nothing; whoever is asked again joins the start, or begins it. */
+const ASKED_AGAIN_MS = 5_000;
 /** A lease lapses 5 s after its silent holder's last word. */
 const CLOSED_WITHIN_MS = 10_000;
 
@@ -206,7 +222,7 @@ export class InstanceService implements BeforeApplicationShutdown {
       memoryBytes: instances.memoryBytes ?? null,
       era: mcpRunner.startInstance.input.shape.server.shape.era.catch(null).parse(row.era),
     };
-    const answer = await this.bus.call(mcpRunner.startInstance, { instanceId, server }, { timeoutMs: timeouts.startMs + 10_000 });
+    const answer = await this.askRunner({ instanceId, server });
     if (answer.catalogHash !== row.catalogHash || row.catalogOf !== row.configGeneration) await this.known.readTools(row, instanceId);
     for (const { name, reason } of answer.dropped) this.log.warn({ slug: row.slug, tool: name, reason }, 'a tool is left out');
     await this.known.tell(
@@ -215,6 +231,18 @@ export class InstanceService implements BeforeApplicationShutdown {
       answer.era ?? undefined,
     );
     return answer.leaseRevision;
+  }
+
+  /** Where no runner is there nothing was done: it is asked again until one is back. */
+  private async askRunner(start: Input<typeof mcpRunner.startInstance>): Promise<Output<typeof mcpRunner.startInstance>> {
+    const { startTimeoutMs } = start.server;
+    for (const until = performance.now() + Math.min(startTimeoutMs, RUNNER_BACK_WITHIN_MS); ; await wait(LEASE_POLL_MS)) {
+      try {
+        return await this.bus.call(mcpRunner.startInstance, start, { timeoutMs: startTimeoutMs + 10_000, eachMs: ASKED_AGAIN_MS });
+      } catch (error) {
+        if (!(error instanceof Fault) || error.code !== 'UNAVAILABLE' || performance.now() > until) throw error;
+      }
+    }
   }
 
   private async startHere(row: ServerRow, start: Start): Promise<number> {

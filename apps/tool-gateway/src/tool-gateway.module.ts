@@ -25,6 +25,7 @@ import { CancelService } from './cancel.service.js';
 import { DeferredHandlers } from './deferred.handlers.js';
 import { DeferredService } from './deferred.service.js';
 import { BuiltinDispatcher } from './dispatch/builtin.dispatcher.js';
+import { InstanceOwners } from './dispatch/instance.owners.js';
 import { McpDispatcher } from './dispatch/mcp.dispatcher.js';
 import { WorkerDispatcher } from './dispatch/worker.dispatcher.js';
 import { DelegationHandlers } from './delegation.handlers.js';
@@ -106,6 +107,7 @@ const builtins = {
     GrantRepository,
     Housekeeping,
     Journal,
+    InstanceOwners,
     McpDispatcher,
     OpenCalls,
     OutcomeWriter,

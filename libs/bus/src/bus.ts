@@ -33,6 +33,8 @@ interface Sending extends Identity {
   readonly signal?: AbortSignal | undefined;
   /** @default the contract's */
   readonly timeoutMs?: number | undefined;
+  /** An idempotent call that takes long is sent again after so many ms, to whoever is there then: its receiver may have died. @default all of its time */
+  readonly eachMs?: number | undefined;
 }
 /** `keys` is required where the subject has some. */
 type WithKeys<C extends { readonly subject: string }> =
@@ -174,10 +176,12 @@ export class Bus {
     const left = (): number => allowedMs - (performance.now() - started);
     const signal = sending.signal ?? within?.signal;
     for (let refusals = 0; ;) {
-      const timeoutMs = Math.min(left(), sending.timeoutMs ?? contract.timeoutMs);
-      if (timeoutMs < 1) throw platformFault('TIMEOUT');
+      const givenMs = Math.min(left(), sending.timeoutMs ?? contract.timeoutMs);
+      if (givenMs < 1) throw platformFault('TIMEOUT');
+      // Whoever answers a repeated call goes on with it meanwhile: it is told of all the time that there is.
+      const timeoutMs = contract.idempotent ? Math.min(givenMs, sending.eachMs ?? givenMs) : givenMs;
       try {
-        return await this.#requests.send(to, body, { headers: this.#headersFor(sending, traceparent, timeoutMs), timeoutMs, signal });
+        return await this.#requests.send(to, body, { headers: this.#headersFor(sending, traceparent, givenMs), timeoutMs, signal });
       } catch (error) {
         if (error instanceof NobodyThere) {
           const pause = NOBODY_BACKOFF_MS[refusals++];

@@ -231,6 +231,20 @@ it('repeats after a time-out only what is idempotent', async () => {
   );
 });
 
+it('sends an idempotent call again where that is asked for: its receiver may have died', async () => {
+  let asked = 0;
+  let given = 0;
+  await serving(
+    (responder) =>
+      responder.answer(notes.getNote, (_, call) => (asked++ === 0 ? never() : ((given = call.remainingMs()), { id: 'a', text: 'hello' }))),
+    async () => {
+      expect(await nats.bus.call(notes.getNote, { id: 'a' }, { timeoutMs: 30_000, eachMs: 100 })).toEqual({ id: 'a', text: 'hello' });
+      expect(asked).toBe(2);
+      expect(given).toBeGreaterThan(10_000);
+    },
+  );
+});
+
 it('waits out a moment without a responder', async () => {
   const asked = nats.bus.call(notes.getNote, { id: 'late' }, { timeoutMs: 2_000 });
   await answering(notes.getNote, echo, async () => expect(await asked).toEqual({ id: 'late', text: 'hello' }));

@@ -36,6 +36,7 @@ interface Waiter {
 
 const BATCH = 64;
 const POLL_MS = 1_000;
+const RETRY_MS = 250;
 const SWEEP_MS = 60_000;
 const KEEP_SETTLED = '10 minutes';
 
@@ -133,7 +134,7 @@ export class OutboxRelay {
         if (!this.#stopping.signal.aborted)
           this.#options.log.warn({ error, owner: this.#options.owner }, 'the outbox relay lost its connection; connecting again');
       }
-      await this.#rest(POLL_MS);
+      await this.#pause(RETRY_MS);
     }
   }
 
@@ -153,6 +154,8 @@ export class OutboxRelay {
       client.on('notification', ({ channel }) => (channel === wakeChannel(this.#options.owner) ? this.wake() : void this.#look()));
       await client.query(`LISTEN ${wakeChannel(this.#options.owner)}; LISTEN ${settledChannel(this.#options.owner)}`);
       this.#client = client;
+      // What was asked of the lost connection may never be answered.
+      this.#queue = Promise.resolve();
       await Promise.race([this.#relay(client), lost]);
     } finally {
       this.#client = undefined;
@@ -200,7 +203,7 @@ export class OutboxRelay {
     } catch (error) {
       this.#options.log.warn({ error, owner: this.#options.owner }, 'publishing from the outbox failed; trying again');
       await this.#mark(client, settled);
-      await this.#rest(POLL_MS);
+      await this.#pause(RETRY_MS);
       return settled.size;
     }
     await this.#mark(client, settled);
@@ -294,6 +297,21 @@ export class OutboxRelay {
     const result = this.#queue.then(() => client.query<T>(text, values));
     this.#queue = result.catch(() => undefined);
     return result;
+  }
+
+  /** What is away now does not come back sooner because somebody waits for it: nothing but the end cuts this short. */
+  #pause(ms: number): Promise<void> {
+    const { signal } = this.#stopping;
+    if (signal.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      const end = (): void => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', end);
+        resolve();
+      };
+      const timer = setTimeout(end, ms);
+      signal.addEventListener('abort', end, { once: true });
+    });
   }
 
   #rest(ms: number): Promise<void> {

@@ -150,6 +150,20 @@ it('lets a replica wait for what another replica publishes', async () => {
   expect(idle.subjects).toEqual([]);
 });
 
+it('asks a Postgres that is away at its own pace, however many wait for it', async () => {
+  let failures = 0;
+  const url = new URL(postgres.url);
+  url.port = '1';
+  const options = { owner: OWNER, isRefusal: () => false, publish: () => Promise.reject(new Error('nothing is there to publish')) };
+  const one = new OutboxRelay({ ...options, url: url.href, log: { ...log, warn: () => void failures++ } });
+  relays.push(one);
+  one.start();
+  const waiting = Array.from({ length: 50 }, () => one.flushed([1n], AbortSignal.timeout(1_000)));
+  await Promise.allSettled(waiting);
+  expect(failures).toBeGreaterThanOrEqual(1);
+  expect(failures).toBeLessThanOrEqual(5);
+});
+
 it('stops waiting when the signal aborts', async () => {
   const one = relay({ subjects: [], before: () => new Promise((_resolve, reject) => setTimeout(() => reject(new Error('slow')), 200)) });
   const abort = new AbortController();

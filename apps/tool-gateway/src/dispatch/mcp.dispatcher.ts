@@ -2,15 +2,22 @@ import { Bus } from '@ambit/bus';
 import { isObject } from '@ambit/capability';
 import { Fault, mcpBroker, type JsonObject, type Output } from '@ambit/contracts';
 import { Inject, Injectable } from '@nestjs/common';
+import { setTimeout as pause } from 'node:timers/promises';
 import { BoundedMap } from '../domain/bounded-map.js';
 import { stopped, type DispatchEnd, type ToolResult } from '../domain/call-end.js';
 import { GatewayLease } from '../gateway.lease.js';
 import { afterGrace, type Dispatch, type Dispatcher } from './dispatch.js';
+import { InstanceOwners } from './instance.owners.js';
 import { answeredInPages } from './result-pages.js';
 
 const MAX_INSTANCES = 20_000;
 /** What the owner's own deadline may be late by. */
 const MARGIN_MS = 3_000;
+/** A dead owner's lease lapses within 5 s; until then it is still named as the owner, and nobody is there. */
+const RESETTLED_WITHIN_MS = 10_000;
+const LOOK_AGAIN_MS = 200;
+/** A broker that dies while it starts a server says nothing; another joins the start, or begins it. */
+const ASKED_AGAIN_MS = 5_000;
 
 type Instance = Output<typeof mcpBroker.ensureInstance>;
 type Executed = Output<typeof mcpBroker.executeCall>;
@@ -33,14 +40,22 @@ export class McpDispatcher implements Dispatcher {
   constructor(
     @Inject(Bus) private readonly bus: Bus,
     @Inject(GatewayLease) private readonly lease: GatewayLease,
+    @Inject(InstanceOwners) private readonly owners: InstanceOwners,
   ) {}
 
+  /** Where nothing was delivered, or its receiver is not the owner any more, the owner is looked for again, and the call sent to it under the same claim. */
   async dispatch(dispatch: Dispatch): Promise<DispatchEnd> {
-    for (let isRepeated = false; ; isRepeated = true) {
+    const until = performance.now() + Math.min(RESETTLED_WITHIN_MS, dispatch.remainingMs);
+    for (let tries = 0; ; tries++) {
+      // The second try costs nothing; only who is not there then is waited for.
+      if (tries > 1) await pause(LOOK_AGAIN_MS);
+      if (dispatch.signal.aborted) return stopped('cancelled', 'CANCELLED');
+      const mayTryAgain = (error: unknown): boolean => isElsewhere(error) && performance.now() < until;
       let instance: Instance;
       try {
-        instance = await this.#instance(dispatch, isRepeated);
+        instance = await this.#instance(dispatch, tries > 0);
       } catch (error) {
+        if (mayTryAgain(error)) continue;
         return unsent(dispatch, error);
       }
       if (dispatch.signal.aborted) return stopped('cancelled', 'CANCELLED');
@@ -48,9 +63,7 @@ export class McpDispatcher implements Dispatcher {
         const executed = await this.#send(dispatch, instance);
         return await this.#answer(executed, instance, dispatch);
       } catch (error) {
-        // Nothing was delivered, or its receiver is not the owner any more: find the owner, and send once more under the same claim.
-        const isElsewhere = error instanceof Fault && (error.code === 'UNAVAILABLE' || error.code === 'STALE_LEASE');
-        if (isElsewhere && !isRepeated) continue;
+        if (mayTryAgain(error)) continue;
         return sent(dispatch, error);
       }
     }
@@ -68,7 +81,7 @@ export class McpDispatcher implements Dispatcher {
       agentId: authority.agentId,
       sessionId: authority.sessionId,
     };
-    const asking = this.bus.call(mcpBroker.ensureInstance, input, { keys: { serverId: target.serverId }, signal });
+    const asking = this.bus.call(mcpBroker.ensureInstance, input, { keys: { serverId: target.serverId }, signal, eachMs: ASKED_AGAIN_MS });
     this.#instances.set(key, asking);
     asking.catch(() => this.#instances.delete(key));
     return asking;
@@ -87,6 +100,7 @@ export class McpDispatcher implements Dispatcher {
         { keys: { instanceId } },
       ),
     );
+    const owner = this.owners.follow(instance);
     try {
       return await this.bus.call(
         mcpBroker.executeCall,
@@ -110,11 +124,12 @@ export class McpDispatcher implements Dispatcher {
             principal: authority.principal,
             actor: undefined,
             via: undefined,
-            signal: grace.signal,
+            signal: AbortSignal.any([grace.signal, owner.lost]),
           },
         },
       );
     } finally {
+      owner.end();
       grace.end();
     }
   }
@@ -128,6 +143,11 @@ export class McpDispatcher implements Dispatcher {
       (value) => toolResult(isObject(value) ? value : {}),
     );
   }
+}
+
+/** Nobody was there, or nobody who may do it: nothing was done. */
+function isElsewhere(error: unknown): boolean {
+  return error instanceof Fault && (error.code === 'UNAVAILABLE' || error.code === 'STALE_LEASE');
 }
 
 /** Reads a `tools/call` result: its blocks, its data, and whether the tool says it failed. */
