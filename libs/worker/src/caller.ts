@@ -1,4 +1,5 @@
 import { Fault, HEADER, subject, type FaultDef, type Keys, type Output, type Rpc, type Input, platformFaults } from '@ambit/contracts';
+import { setTimeout as pause } from 'node:timers/promises';
 import { createInbox, headers, NoRespondersError, RequestError, TimeoutError, type Msg, type NatsConnection } from '@nats-io/nats-core';
 
 export interface AskOptions {
@@ -7,8 +8,26 @@ export interface AskOptions {
   readonly timeoutMs?: number;
 }
 
-/** Asks over NATS and gives back the parsed answer, or throws the {@link Fault} that came. */
+/** Who is away for a moment, because it is being replaced, is asked again for so long: less than a run's lease. */
+const PATIENCE_MS = 10_000;
+const AGAIN_MS = 250;
+
+/** Asks over NATS and gives back the parsed answer, or throws the {@link Fault} that came. Where nothing was done because nobody could, it asks again for a while. */
 export async function ask<C extends Rpc>(
+  connection: NatsConnection,
+  contract: C,
+  request: { readonly input: Input<C> } & AskOptions,
+): Promise<Output<C>> {
+  for (const until = performance.now() + PATIENCE_MS; ; await pause(AGAIN_MS)) {
+    try {
+      return await askOnce(connection, contract, request);
+    } catch (error) {
+      if (!(error instanceof Fault) || error.code !== 'UNAVAILABLE' || performance.now() > until) throw error;
+    }
+  }
+}
+
+async function askOnce<C extends Rpc>(
   connection: NatsConnection,
   contract: C,
   request: { readonly input: Input<C> } & AskOptions,
@@ -27,6 +46,7 @@ export class RepeatableRequest<C extends Rpc> {
   readonly answer: Promise<Output<C>>;
   private readonly inbox: string;
   private readonly close: () => void;
+  private again: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly connection: NatsConnection,
@@ -39,6 +59,7 @@ export class RepeatableRequest<C extends Rpc> {
     const timer = setTimeout(() => subscription.unsubscribe(), timeoutMs);
     this.close = () => {
       clearTimeout(timer);
+      clearTimeout(this.again);
       subscription.unsubscribe();
     };
     this.answer = this.first(subscription).finally(this.close);
@@ -59,9 +80,17 @@ export class RepeatableRequest<C extends Rpc> {
   }
 
   private async first(messages: AsyncIterable<Msg>): Promise<Output<C>> {
+    let awaySince: number | undefined;
     for await (const message of messages) {
-      if (message.headers?.code === 503) throw new Fault('UNAVAILABLE', platformFaults.UNAVAILABLE);
-      return read(this.contract, message);
+      try {
+        if (message.headers?.code === 503) throw new Fault('UNAVAILABLE', platformFaults.UNAVAILABLE);
+        return read(this.contract, message);
+      } catch (error) {
+        awaySince ??= performance.now();
+        if (!(error instanceof Fault) || error.code !== 'UNAVAILABLE' || performance.now() - awaySince > PATIENCE_MS) throw error;
+        clearTimeout(this.again);
+        this.again = setTimeout(() => this.send(), AGAIN_MS);
+      }
     }
     throw new Fault('TIMEOUT', platformFaults.TIMEOUT);
   }
