@@ -74,4 +74,5 @@ export class PoolService {
   }
 }
 
-const consumerOf = ({ agentId, pool }: Key) => `${toToken(agentId)}_${toToken(pool)}`;
+/** The name of the consumer of a pool. */
+export const consumerOf = ({ agentId, pool }: Key) => `${toToken(agentId)}_${toToken(pool)}`;

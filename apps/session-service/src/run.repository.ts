@@ -261,6 +261,16 @@ export const runs = {
     });
   },
 
+  /** Runs that have been queued since before a moment, and do not rest; the oldest first. */
+  async queuedSince(db: Reader, before: Date, limit: number): Promise<{ id: string; agentId: string; pool: string }[]> {
+    return db.run.findMany({
+      where: { status: 'queued', ...OPEN, requeueAt: null, createdAt: { lt: before } },
+      select: { id: true, agentId: true, pool: true },
+      orderBy: { createdAt: 'asc' },
+      take: limit,
+    });
+  },
+
   async toRequeue(db: Reader, now: Date): Promise<string[]> {
     return (await db.run.findMany({ where: { requeueAt: { lte: now }, status: 'queued' }, select: { id: true }, take: 100 })).map(
       ({ id }) => id,

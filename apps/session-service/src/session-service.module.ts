@@ -41,6 +41,7 @@ import { SessionHandlers } from './session.handlers.js';
 import { SessionService } from './session.service.js';
 import { SkillChoice } from './skill-choice.service.js';
 import { Snapshots } from './snapshot.service.js';
+import { SpentJobs } from './spent-jobs.service.js';
 import { StorageSweeper } from './storage.sweeper.js';
 import { StepService } from './step.service.js';
 import { Sweeper } from './sweeper.service.js';
@@ -94,6 +95,7 @@ import { WorkerHandlers } from './worker.handlers.js';
       FinishService,
       InteractionService,
       ExplainService,
+      SpentJobs,
       Sweeper,
       StorageSweeper,
       Rebuild,

@@ -20,9 +20,12 @@ import { Narrowing } from './narrowing.service.js';
 import { PoolService } from './pool.service.js';
 import { Resumes } from './resume.service.js';
 import { runs } from './run.repository.js';
+import { SpentJobs } from './spent-jobs.service.js';
 import { Transactions } from './transactions.repository.js';
 
 const EVERY_MS = 2_000;
+/** Between two looks at jobs: nothing there is urgent. */
+const LOOK_MS = 10_000;
 /** A lease is written right after its attempt is opened; a younger attempt may not have it yet. */
 const YOUNG_MS = 5_000;
 /** A closed attempt's job comes again after 30 s; where it does not, somebody acknowledged it. */
@@ -36,6 +39,7 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
   #sweeping: Promise<void> = Promise.resolve();
   #advisories: Subscription | undefined;
   #isClosing = false;
+  #lookedAt = 0;
 
   constructor(
     private readonly bus: Bus,
@@ -49,6 +53,7 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
     private readonly messages: MessageService,
     private readonly finishes: FinishService,
     private readonly pools: PoolService,
+    private readonly jobs: SpentJobs,
     private readonly delegations: DelegationService,
     private readonly aftercare: AftercareService,
     private readonly drafts: DraftService,
@@ -83,6 +88,7 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
       this.#each(await this.leases.lapsed(await runs.working(db, before(YOUNG_MS))), (id) => this.#lapse(id)),
     );
     await this.#attempt('forsaken runs', async () => this.#each(await runs.forsaken(db, before(FORSAKEN_MS)), (id) => this.#forsaken(id)));
+    await this.#attempt('spent jobs', () => this.#spent(now));
     await this.#attempt('runs to offer again', async () => this.#each(await runs.toRequeue(db, now), (id) => this.finishes.offerAgain(id)));
     await this.#attempt('runs to resume', async () => this.#each(await runs.toResume(db), (id) => this.resumes.resume(id)));
     await this.#attempt('waiting messages', async () => this.#each(await inbound.idleWithQueue(db), (id) => this.messages.advance(id)));
@@ -141,9 +147,23 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
     const manager = await this.jetstream.manager();
     const message = await manager.direct.getMessage(streams.runs.name, { seq: sequence });
     const job = message === null ? undefined : sessionService.runExecute.payload.safeParse(message.json()).data;
-    if (job === undefined) return;
+    if (job !== undefined) await this.#giveUp(job.runId, sequence);
+  }
+
+  /** What JetStream said of spent jobs while nobody listened. */
+  async #spent(now: Date): Promise<void> {
+    if (now.getTime() - this.#lookedAt < LOOK_MS) return;
+    this.#lookedAt = now.getTime();
+    for (const { runId, sequence } of await this.jobs.find(now)) {
+      this.log.warn({ runId }, 'a queued run has no job that a worker is given any more');
+      await this.#attempt(runId, () => (sequence === null ? this.finishes.offerAgain(runId) : this.#giveUp(runId, sequence)));
+    }
+  }
+
+  async #giveUp(runId: string, sequence: number): Promise<void> {
+    const manager = await this.jetstream.manager();
     const failed = await this.transactions.runFlushed(async (unit) => {
-      const run = await runs.lock(unit.sql, job.runId);
+      const run = await runs.lock(unit.sql, runId);
       if (run === undefined || (run.status !== 'queued' && run.status !== 'running')) return undefined;
       if (run.status === 'running' && (await this.leases.lapsed([{ id: run.id, attempt: run.attempt }])).length === 0) return undefined;
       return this.endings.end(unit, run, { status: 'failed', fault: userVisible('DELIVERIES_EXHAUSTED') });

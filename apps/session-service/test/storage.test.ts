@@ -215,3 +215,22 @@ it('JetStream lost: runs that were going are parked with what may have happened,
   await fixture.step(next, 0);
   expect(await fixture.finish(next, 'completed')).toMatchObject({ status: 'completed' });
 });
+
+it('a job that was handed out as often as it may be ends its run though nobody heard of it; one that is gone is made again, one that waits is left', async () => {
+  const [handed, gone, waiting] = [await fixture.agent(), await fixture.agent(), await fixture.agent()];
+  const runOf = async (agent: { readonly id: string }): Promise<string> => (await fixture.send(agent)).runId ?? '';
+  const runs = [await runOf(handed), await runOf(gone), await runOf(waiting)] as const;
+  await fixture.take(handed.id);
+  const { job, message } = await fixture.take(gone.id);
+  await message.ackAck();
+  const rounds = fixture.replicas[0]?.app.get(Sweeper, { strict: false }) as Sweeper;
+  const status = (id: string) => fixture.bus.call(sessionService.getRun, { id }).then((run) => run.status);
+
+  await rounds.sweep(later(1));
+  expect(await Promise.all(runs.map(status))).toEqual(['queued', 'queued', 'queued']);
+  await rounds.sweep(new Date(later(1).getTime() + 2 * 60_000));
+  expect(await Promise.all(runs.map(status))).toEqual(['failed', 'queued', 'queued']);
+  expect(await fixture.bus.call(sessionService.getRun, { id: runs[0] })).toMatchObject({ fault: { code: 'DELIVERIES_EXHAUSTED' } });
+  expect((await fixture.take(gone.id)).job.runId).toBe(job.runId);
+  expect((await fixture.take(waiting.id)).job.runId).toBe(runs[2]);
+});
