@@ -44,6 +44,8 @@ export interface Books {
   readonly kills: readonly Kill[];
   /** The load before the first kill: what throughput has to come back to. */
   readonly steady: { readonly from: number; readonly to: number };
+  /** Calls a second that the load asks for. */
+  readonly offered: number;
   /** Until when load was offered. */
   readonly loadedUntil: number;
   readonly operations: readonly Operation[];

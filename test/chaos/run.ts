@@ -1,17 +1,21 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Books, Kill } from './books.js';
 import { JournalWatch } from './journal-watch.js';
-import { Load } from './load.js';
+import { Load, OFFERED } from './load.js';
 import type { Options } from './options.js';
 import { planKills, VICTIMS } from './plan.js';
 import { seeded } from './random.js';
+import { completions, paceBetween } from './recovery.js';
 import { Stage } from './stage.js';
 import { readRuns, readTapes } from './tapes.js';
 
 const EVERY_MS = 4_000;
 const LEAST_EACH = 2;
 const SHORTEST_MS = 3_500;
-const FIRST_RUNS_MS = 3_000;
+/** Everything is started at once, and takes a while until it carries the load. */
+const WARM_WITHIN_MS = 60_000;
+const WARM_MS = 4_000;
+const WARM_SHARE = 0.75;
 const STEADY_MS = 8_000;
 /** After the last kill there is load for as long as throughput may take to come back, and a little. */
 const AFTER_MS = 11_000;
@@ -36,7 +40,7 @@ export async function runChaos({ seed, seconds }: Options, say: (line: string) =
     const { connection, apiUrls, token } = scene.system;
     const journal = new JournalWatch(connection);
     const load = new Load({ apiUrls, token, agentId, tools: stage.tools, random: seeded(seed + 1) });
-    await pause(FIRST_RUNS_MS);
+    await warm(journal);
     const steady = { from: Date.now(), to: Date.now() + STEADY_MS };
     await pause(STEADY_MS);
 
@@ -53,6 +57,7 @@ export async function runChaos({ seed, seconds }: Options, say: (line: string) =
     orphans = await stage.close();
     return {
       books: {
+        offered: OFFERED,
         ...{ kills, steady, loadedUntil, operations, calls, effects, runs, orphans, fallen: [...fallen] },
         messages: load.taken.length,
         untaken: load.untaken,
@@ -62,6 +67,14 @@ export async function runChaos({ seed, seconds }: Options, say: (line: string) =
   } finally {
     if (orphans === undefined) await stage.close();
   }
+}
+
+async function warm(journal: JournalWatch): Promise<void> {
+  const isWarm = (): boolean => {
+    const now = Date.now();
+    return paceBetween(completions(journal), now - WARM_MS, now) >= WARM_SHARE * OFFERED;
+  };
+  for (const end = performance.now() + WARM_WITHIN_MS; performance.now() < end && !isWarm();) await pause(LOOK_MS);
 }
 
 async function kill(

@@ -30,6 +30,7 @@ function goodBooks(): Books {
   return {
     kills,
     steady: { from: START, to: START + STEADY_MS },
+    offered: 10,
     loadedUntil: START + STEADY_MS + LOADED_MS,
     operations,
     calls,
@@ -149,6 +150,10 @@ describe('the verdict is red for', () => {
     });
     expect(broken(slow(9_000))).toContainEqual(expect.stringMatching(/10 s/));
     expect(broken(slow(7_500))).not.toContainEqual(expect.stringMatching(/10 s/));
+  });
+
+  it('a load that was not carried before the first kill', () => {
+    expect(broken({ ...good, offered: 14 })).toEqual([expect.stringMatching(/10 s/)]);
   });
 
   it('a run that did not end, a message without a run, a message that nobody took', () => {

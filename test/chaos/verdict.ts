@@ -4,6 +4,7 @@ import { backAfterMs, completions, paceBetween } from './recovery.js';
 
 const LEAST_COMPLETED = 0.95;
 const BACK_WITHIN_MS = 10_000;
+const STEADY_SHARE = 0.75;
 const MOST_TOLD = 10;
 /** With these a call in flight can get lost; the others are on no call's way. */
 const PARKING: ReadonlySet<Victim> = new Set(['tool-gateway', 'mcp-broker', 'mcp-runner', 'stdio-server', 'nats-server', 'worker']);
@@ -115,7 +116,12 @@ function tooFewCompleted({ operations }: Books): string[] {
 
 function lateRecoveries(books: Books): string[] {
   const moments = completions(books);
-  if (paceBetween(moments, books.steady.from, books.steady.to) === 0) return ['nothing completed before the first kill'];
+  const steady = paceBetween(moments, books.steady.from, books.steady.to);
+  // Coming back to a crawl would be no recovery.
+  if (steady < STEADY_SHARE * books.offered)
+    return [
+      `${steady.toFixed(1)} of ${books.offered} calls a second completed before the first kill: this machine does not carry the load`,
+    ];
   return books.kills.flatMap((kill) => {
     const back = backAfterMs(kill, moments, books);
     if (back !== undefined && back <= BACK_WITHIN_MS) return [];

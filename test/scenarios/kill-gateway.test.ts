@@ -1,6 +1,6 @@
 import { toolGateway } from '@ambit/contracts';
-import { collect } from '@ambit/testing';
-import { afterAll, beforeAll, describe, expect, jest } from '@jest/globals';
+import { collect, until } from '@ambit/testing';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { intend, type HandRun } from '../system/by-hand.js';
 import { factsOf } from '../system/facts.js';
@@ -13,7 +13,7 @@ const KNOWN_WITHIN_MS = 10_000;
 
 let scene: Scene;
 beforeAll(async () => {
-  scene = await Scene.start({ replicas: { 'tool-gateway': 2 } });
+  scene = await Scene.start({ replicas: { 'tool-gateway': 2, 'mcp-runner': 2 } });
   await scene.server('slow');
 });
 afterAll(() => scene?.stop());
@@ -105,3 +105,28 @@ describe.each([
     await (another ? victim : spare).start();
   });
 });
+
+it('a runner killed in the middle of a call: the call is parked within 10 s, and the next call waits for the other runner', async () => {
+  const middle = await inTheMiddle();
+  const runners = [1, 2].map((replica) => scene.system.process('mcp-runner', replica));
+  const victim = await holding(runners);
+  await victim.kill();
+  const from = performance.now();
+  const [held] = middle.stored.calls;
+  await until(async () => {
+    const facts = await factsOf(scene.system.connection, middle.run.ref, { step: middle.stored.step, callId: held?.callId ?? '' });
+    return facts.outcome !== undefined;
+  }, 2 * KNOWN_WITHIN_MS);
+  expect(performance.now() - from).toBeLessThan(KNOWN_WITHIN_MS);
+  await isParkedAndNotRepeated(middle);
+  await victim.start();
+});
+
+/** The runner that holds the server. */
+async function holding(among: readonly ServiceProcess[]): Promise<ServiceProcess> {
+  for (const runner of among) {
+    const metrics = await (await fetch(`${runner.opsUrl}/metrics`)).text();
+    if (/^ambit_runner_instances(?:\{[^}]*\})? 1$/m.test(metrics)) return runner;
+  }
+  throw new Error('no runner holds a server');
+}

@@ -1,4 +1,5 @@
 import { PrismaPg } from '@prisma/adapter-pg';
+import pg from 'pg';
 import { AuditTrail } from './audit.js';
 import { Prisma, PrismaClient } from './generated/client.js';
 import { OutboxRelay, type OutboxRelayOptions, type RelayLog } from './outbox-relay.js';
@@ -13,10 +14,21 @@ export interface DatabaseOptions extends OutboxRelayOptions {
 
 /** Whether an error says that Postgres could not be reached at all, so that nothing was read or written; a connection lost in the middle is no such case. */
 export function isDatabaseAway(error: unknown): boolean {
-  if (!(error instanceof Prisma.PrismaClientKnownRequestError)) return false;
-  const told = error.meta?.['driverAdapterError'];
-  const cause = typeof told === 'object' && told !== null && 'cause' in told ? told.cause : undefined;
-  return typeof cause === 'object' && cause !== null && 'kind' in cause && cause.kind === 'DatabaseNotReachable';
+  // Said by a connection that was lost before this query: it was not sent, and what stood before it in its transaction is undone.
+  if (error instanceof Error && error.message === 'Client has encountered a connection error and is not queryable') return true;
+  const cause = causeOf(error);
+  if (typeof cause !== 'object' || cause === null) return false;
+  if ('kind' in cause && cause.kind === 'DatabaseNotReachable') return true;
+  return 'originalCode' in cause && cause.originalCode === CANNOT_CONNECT_NOW;
+}
+
+/** It is there, and still reads its log after a crash, or shuts down: it took no connection. */
+const CANNOT_CONNECT_NOW = '57P03';
+
+/** What the driver said, which stands in the error itself or in one that wraps it. */
+function causeOf(error: unknown): unknown {
+  const told = error instanceof Prisma.PrismaClientKnownRequestError ? error.meta?.['driverAdapterError'] : error;
+  return typeof told === 'object' && told !== null && 'cause' in told ? told.cause : undefined;
 }
 
 /** One service's Postgres: its client, its outbox relay, and what a module provides of them. */
@@ -27,9 +39,10 @@ export class Database {
   readonly providers: readonly { readonly provide: symbol | typeof OutboxRelay | typeof AuditTrail; readonly useValue: unknown }[];
 
   constructor(options: DatabaseOptions) {
-    this.client = new PrismaClient({
-      adapter: new PrismaPg({ connectionString: options.url, max: options.poolSize ?? 10, application_name: options.owner }),
-    });
+    const pool = new pg.Pool({ connectionString: options.url, max: options.poolSize ?? 10, application_name: options.owner });
+    // Whoever uses a connection hears of its loss by its query; between two queries nobody listens, and an error that nobody hears ends the process.
+    pool.on('connect', (client) => client.on('error', () => undefined));
+    this.client = new PrismaClient({ adapter: new PrismaPg(pool, { disposeExternalPool: true }) });
     this.#log = options.log;
     this.outbox = new OutboxRelay(options);
     this.providers = [

@@ -145,7 +145,8 @@ export class OutboxRelay {
       keepAlive: true,
     });
     const lost = new Promise<never>((_resolve, reject) => {
-      client.once('error', reject);
+      // A lost connection may say so more than once.
+      client.on('error', reject);
       client.once('end', () => reject(new Error('the connection ended')));
     });
     lost.catch(() => undefined);

@@ -4,8 +4,9 @@ import { endsAttempt, Run, type Waits } from './run.js';
 
 export type Handler = (run: Run) => Promise<void>;
 
-/** What became of a job: `done` = acknowledge it, `again` = leave it for redelivery. */
-export type Verdict = { readonly kind: 'done'; readonly status: string } | { readonly kind: 'again'; readonly error: unknown };
+/** What became of a job: `done` = acknowledge it, `again` = give it back, `lost` = say nothing: it comes again unless whoever has the run now ends it. */
+export type Verdict =
+  { readonly kind: 'done'; readonly status: string } | { readonly kind: 'again'; readonly error: unknown } | { readonly kind: 'lost' };
 
 const RENEW_MS = 5_000;
 /** How long a run's lease lives without being renewed. */
@@ -82,6 +83,8 @@ export async function attempt(job: RunJob, options: AttemptOptions): Promise<Ver
     await platform.finish(key, { status });
     return { kind: 'done', status };
   } catch (error) {
+    // The run goes on without this attempt, and maybe with nobody yet: an acknowledged job would leave it so.
+    if (error instanceof Fault && error.code === 'STALE_INSTANCE' && !cancelled) return { kind: 'lost' };
     if (error instanceof Fault && endsAttempt(error)) return { kind: 'done', status: cancelled ? 'cancelled' : error.code };
     return { kind: 'again', error };
   } finally {

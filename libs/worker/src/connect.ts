@@ -184,9 +184,9 @@ export class AmbitWorker {
         cancelled: cancel.signal,
       });
       // A run that goes on elsewhere, or not at all, leaves nothing here.
-      if (verdict.kind === 'again' || !['completed', 'waiting'].includes(verdict.status)) await work.host.stopRun(runId);
+      if (verdict.kind !== 'done' || !['completed', 'waiting'].includes(verdict.status)) await work.host.stopRun(runId);
       if (verdict.kind === 'done') await message.ackAck();
-      else {
+      else if (verdict.kind === 'again') {
         if (!this.closing.signal.aborted) this.options.onError(verdict.error);
         message.nak(this.closing.signal.aborted ? 0 : 1_000);
       }

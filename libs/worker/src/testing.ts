@@ -40,6 +40,7 @@ export async function testRun(handler: Handler, options: TestRunOptions = {}): P
   let status = 'failed';
   for (let delivery = 1; delivery <= MAXIMUM_DELIVERIES; delivery++) {
     const verdict = await attempt(platform.job, { platform, handler, working: () => undefined, signal: new AbortController().signal });
+    if (verdict.kind === 'lost') continue;
     if (verdict.kind === 'again') {
       if (!(verdict.error instanceof Crash)) throw verdict.error;
       continue;
