@@ -56,7 +56,7 @@ const jest = spawn(
   { cwd: root, stdio: ['ignore', 2, 2], env: { ...process.env, AMBIT_TEST_POSTGRES_URL: '', AMBIT_CHAOS_OPTIONS: optionsFile } },
 );
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => jest.kill(signal));
-jest.once('exit', (code) => {
+jest.once('exit', async (code) => {
   if (!existsSync(resultFile)) {
     say('it did not come to an end');
     process.exit(1);
@@ -70,7 +70,13 @@ jest.once('exit', (code) => {
   };
   const result = { command, seed, seconds, machine, ...JSON.parse(readFileSync(resultFile, 'utf8')) };
   (given.json ? process.stderr : process.stdout).write(`${reportOf(result)}\n`);
-  if (given.record) writeFileSync(join(root, 'test', 'chaos', 'RESULTS.md'), recordOf(result));
+  if (given.record) await keep(result);
   if (given.json) process.stdout.write(`${JSON.stringify(result, null, 2)}\n`);
   process.exit(code ?? 1);
 });
+
+async function keep(result) {
+  const file = join(root, 'test', 'chaos', 'RESULTS.md');
+  const { format, resolveConfig } = await import('prettier');
+  writeFileSync(file, await format(recordOf(result), { ...(await resolveConfig(file)), parser: 'markdown' }));
+}

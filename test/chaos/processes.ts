@@ -34,7 +34,7 @@ function read(pid: number): Seen | undefined {
 }
 
 /** Those below a process, however far. */
-export function below(pid: number, all: readonly Seen[]): Seen[] {
+function below(pid: number, all: readonly Seen[]): Seen[] {
   const children = new Map<number, Seen[]>();
   for (const one of all) children.set(one.parent, [...(children.get(one.parent) ?? []), one]);
   const found: Seen[] = [];

@@ -13,7 +13,7 @@ const Held = z.object({ since: z.int().nullable() });
 type Owned = Pick<Output<typeof mcpBroker.ensureInstance>, 'instanceId' | 'leaseRevision'>;
 
 /** The process that a call was sent to is gone: nobody will say how the call ended. */
-export class OwnerLost extends Error {
+class OwnerLost extends Error {
   override readonly name = 'OwnerLost';
 }
 
