@@ -34,6 +34,8 @@ const LEASE_POLL_MS = 100;
 const RUNNER_BACK_WITHIN_MS = 10_000;
 /** A runner that dies while it starts a server says nothing; whoever is asked again joins the start, or begins it. */
 const ASKED_AGAIN_MS = 5_000;
+/** After this time a lease of five seconds is gone with its holder. */
+const LAPSED_MS = 10_000;
 /** A lease lapses 5 s after its silent holder's last word. */
 const CLOSED_WITHIN_MS = 10_000;
 
@@ -182,10 +184,11 @@ export class InstanceService implements BeforeApplicationShutdown {
   }
 
   private async start(row: ServerRow, instanceId: string): Promise<number> {
+    // Remembered before it runs: a revocation that comes in between must find it, and so must whoever counts.
+    await this.servers.rememberInstance(instanceId, { serverId: row.id, generation: row.configGeneration, at: new Date() });
+    await this.mayBeOneMore(row, instanceId);
     this.connecting.set(row.id, (this.connecting.get(row.id) ?? 0) + 1);
     try {
-      // Remembered before it runs: a revocation that comes in between must find it.
-      await this.servers.rememberInstance(instanceId, { serverId: row.id, generation: row.configGeneration, at: new Date() });
       const spec = specOf(row);
       const values = await this.secrets.resolve(row.projectId, spec.transport);
       const revision =
@@ -202,6 +205,25 @@ export class InstanceService implements BeforeApplicationShutdown {
       if (left === 0) this.connecting.delete(row.id);
       else this.connecting.set(row.id, left);
     }
+  }
+
+  /** Throws where as many others of this server live as it may have. Those that begin at once count each other: they may all be refused, and none is too many. */
+  private async mayBeOneMore(row: ServerRow, instanceId: string): Promise<void> {
+    const { instances, timeouts } = specOf(row);
+    // The one that only reads the tools is nobody's.
+    const reading = instanceIdOf(row, 'discovery');
+    if (instanceId === reading) return;
+    const others = (await this.servers.othersOf(row.id, instanceId)).filter((other) => other.instanceId !== reading);
+    if (others.length < instances.max) return;
+    // What has no lease and cannot be starting any more has ended without a word.
+    const startedBefore = Date.now() - timeouts.startMs - LAPSED_MS;
+    const leases = await Promise.all(others.map((other) => this.leases.read(other.instanceId)));
+    const ended = others.filter(({ startedAt }, index) => leases[index] === undefined && startedAt.getTime() < startedBefore);
+    if (others.length - ended.length < instances.max) return this.servers.forgetInstances(ended.map((other) => other.instanceId));
+    await this.servers.forgetInstances([...ended.map((other) => other.instanceId), instanceId]);
+    throw unavailable(
+      `${instances.max} instances of this server run already, as many as it may have; try again later, or raise instances.max`,
+    );
   }
 
   private async startChild(row: ServerRow, start: Start): Promise<number> {

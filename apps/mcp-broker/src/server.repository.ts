@@ -216,6 +216,13 @@ export class ServerRepository {
   async forgetInstances(instanceIds: readonly string[]): Promise<void> {
     await this.db.brokerInstance.deleteMany({ where: { instanceId: { in: [...instanceIds] } } });
   }
+  /** Other instances of a server that were started, with when. */
+  async othersOf(serverId: string, instanceId: string): Promise<{ readonly instanceId: string; readonly startedAt: Date }[]> {
+    return this.db.brokerInstance.findMany({
+      where: { serverId, instanceId: { not: instanceId } },
+      select: { instanceId: true, startedAt: true },
+    });
+  }
   async instancesOf(serverId: string, keepGeneration: number | null): Promise<string[]> {
     const rows = await this.db.brokerInstance.findMany({
       where: { serverId, ...(keepGeneration === null ? {} : { generation: { not: keepGeneration } }) },

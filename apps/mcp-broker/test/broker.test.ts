@@ -185,6 +185,37 @@ describe('the built-in echo server', () => {
     expect(new Set(answers.map(({ leaseRevision }) => leaseRevision)).size).toBe(1);
   });
 
+  it('has as many instances as it may have, and one more when one of them has ended', async () => {
+    const fresh = await put(echo('several', { instances: { scope: 'per-session', max: 2, idleStopMs: 1_000 } }));
+    // Its tools are read, and what read them has ended.
+    await listed(fresh.id);
+    await until(async () => (await get(fresh.id)).state === 'idle');
+    const ensureFor = (sessionId: string) =>
+      nats.bus.call(
+        mcpBroker.ensureInstance,
+        { configGeneration: fresh.configGeneration, bindingHash: fresh.bindingHash, agentId: 'a', sessionId },
+        { keys: { serverId: fresh.id } },
+      );
+    const [one, two, three] = [randomUUID(), randomUUID(), randomUUID()];
+    const first = await ensureFor(one);
+    await ensureFor(two);
+    await expect(ensureFor(three)).rejects.toMatchObject({
+      code: 'SERVER_UNAVAILABLE',
+      data: { reason: expect.stringContaining('instances.max') },
+    });
+    // Whoever has one keeps it.
+    expect(await ensureFor(one)).toEqual(first);
+    // Idle ones end by themselves.
+    await until(
+      () =>
+        ensureFor(three).then(
+          () => true,
+          () => false,
+        ),
+      20_000,
+    );
+  });
+
   it('that is switched off ends, and stays off after a restart of the broker', async () => {
     const off = await put(echo('echo', { enabled: false }));
     expect(off.state).toBe('disabled');
