@@ -17,7 +17,9 @@ const ANSWER_BYTES = 400 * 1024;
 
 let scene: Scene;
 beforeAll(async () => {
-  scene = await Scene.start({ services: ['session-service', 'tool-gateway', 'mcp-broker', 'mcp-runner', 'skill-store'] });
+  scene = await Scene.start({
+    services: ['session-service', 'tool-gateway', 'mcp-broker', 'mcp-runner', 'skill-store', 'plugin-registry'],
+  });
   await scene.server('one');
 });
 afterAll(() => scene?.stop());

@@ -20,7 +20,9 @@ type Policy = Input<typeof sessionService.putAgent>['policy'];
 
 let scene: Scene;
 beforeAll(async () => {
-  scene = await Scene.start({ services: ['session-service', 'tool-gateway', 'mcp-broker', 'mcp-runner', 'skill-store', 'admin-api'] });
+  scene = await Scene.start({
+    services: ['session-service', 'tool-gateway', 'mcp-broker', 'mcp-runner', 'skill-store', 'plugin-registry', 'admin-api'],
+  });
   await scene.server('one');
 });
 afterAll(() => scene?.stop());

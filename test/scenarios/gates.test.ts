@@ -21,7 +21,8 @@ const echo = (text = 'hello') => intend(ECHO, { text });
 
 let world: GateWorld;
 beforeAll(async () => {
-  world = await GateWorld.start(['session-service', 'tool-gateway', 'mcp-broker']);
+  // Whoever asks an owner that is not there waits a second for it, with each message: all that ingress asks are here.
+  world = await GateWorld.start(['session-service', 'tool-gateway', 'mcp-broker', 'skill-store', 'plugin-registry']);
   await world.server({ slug: 'echo', transport: { type: 'inmemory', name: 'echo' } });
   await world.server({ slug: 'look', transport: { type: 'inmemory', name: 'echo' }, readOnly: ['echo'] });
 });
