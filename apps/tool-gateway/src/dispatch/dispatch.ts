@@ -33,8 +33,14 @@ export interface Dispatcher {
 /** How long an owner that was told to stop may take to say how the call ended. */
 const STOP_GRACE_MS = 3_000;
 
-/** A signal that aborts some time after another: whoever was asked to stop may still answer meanwhile. Call `end` when it is no longer needed. */
-export function afterGrace(signal: AbortSignal, onStop: () => void): { readonly signal: AbortSignal; end(): void } {
+/**
+ * A signal that aborts some time after another: whoever was asked to stop may still answer meanwhile. `cut` aborts it at once. Call `end` when it is
+ * no longer needed.
+ */
+export function afterGrace(
+  signal: AbortSignal,
+  onStop: () => void,
+): { readonly signal: AbortSignal; cut(reason: Error): void; end(): void } {
   const grace = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   const begin = (): void => {
@@ -45,6 +51,7 @@ export function afterGrace(signal: AbortSignal, onStop: () => void): { readonly 
   else signal.addEventListener('abort', begin, { once: true });
   return {
     signal: grace.signal,
+    cut: (reason) => grace.abort(reason),
     end: () => {
       clearTimeout(timer);
       signal.removeEventListener('abort', begin);

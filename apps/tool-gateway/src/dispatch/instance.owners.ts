@@ -19,7 +19,7 @@ class OwnerLost extends Error {
 
 interface Waiting {
   readonly owned: Owned;
-  readonly lost: AbortController;
+  readonly onLost: (reason: Error) => void;
   missed: number;
 }
 
@@ -40,12 +40,12 @@ export class InstanceOwners implements OnApplicationShutdown {
     this.#waiting.clear();
   }
 
-  /** A signal that aborts when the owner is gone. Call `end` when it has answered. */
-  follow(owned: Owned): { readonly lost: AbortSignal; end(): void } {
-    const waiting: Waiting = { owned, lost: new AbortController(), missed: 0 };
+  /** Says when the owner is gone. Call `end` when it has answered. */
+  follow(owned: Owned, onLost: (reason: Error) => void): { end(): void } {
+    const waiting: Waiting = { owned, onLost, missed: 0 };
     this.#waiting.add(waiting);
     this.#timer ??= setTimeout(() => void this.#look(), LOOK_MS);
-    return { lost: waiting.lost.signal, end: () => void this.#waiting.delete(waiting) };
+    return { end: () => void this.#waiting.delete(waiting) };
   }
 
   /** Once for each instance, however many calls are with it. */
@@ -56,7 +56,8 @@ export class InstanceOwners implements OnApplicationShutdown {
       const holders = new Map(await Promise.all(ids.map(async (id) => [id, await this.#holder(id)] as const)));
       for (const waiting of open) {
         waiting.missed = holders.get(waiting.owned.instanceId) === waiting.owned.leaseRevision ? 0 : waiting.missed + 1;
-        if (waiting.missed >= MISSED_BEFORE_LOST) waiting.lost.abort(new OwnerLost('the process that ran this call is gone'));
+        if (waiting.missed >= MISSED_BEFORE_LOST && this.#waiting.delete(waiting))
+          waiting.onLost(new OwnerLost('the process that ran this call is gone'));
       }
     } catch (error) {
       this.log.warn({ error }, 'the leases of instances could not be read; calls on them are waited for');

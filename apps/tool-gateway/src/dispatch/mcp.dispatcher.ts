@@ -100,7 +100,7 @@ export class McpDispatcher implements Dispatcher {
         { keys: { instanceId } },
       ),
     );
-    const owner = this.owners.follow(instance);
+    const owner = this.owners.follow(instance, grace.cut);
     try {
       return await this.bus.call(
         mcpBroker.executeCall,
@@ -124,7 +124,7 @@ export class McpDispatcher implements Dispatcher {
             principal: authority.principal,
             actor: undefined,
             via: undefined,
-            signal: AbortSignal.any([grace.signal, owner.lost]),
+            signal: grace.signal,
           },
         },
       );
