@@ -3,7 +3,7 @@
 // test/chaos/RESULTS.md.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { cpus, tmpdir, totalmem } from 'node:os';
+import { cpus, loadavg, tmpdir, totalmem } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -44,6 +44,7 @@ const resultFile = join(folder, 'result.json');
 const optionsFile = join(folder, 'options.json');
 writeFileSync(optionsFile, JSON.stringify({ seed, seconds, resultFile }));
 const command = `npm run chaos -- --seed ${seed}${minutes === undefined ? '' : ` --minutes ${minutes}`}`;
+const loadBefore = loadavg();
 say(`seed ${seed}; the same again: ${command}`);
 
 // The harness is written like the scenarios, on the sources: Jest is what runs these.
@@ -66,6 +67,7 @@ jest.once('exit', async (code) => {
     cores: cpus().length,
     memoryGb: Math.round(totalmem() / 2 ** 30),
     node: process.versions.node,
+    load: [loadBefore, loadavg()].map(([minute]) => minute.toFixed(1)),
     at: new Date().toISOString(),
   };
   const result = { command, seed, seconds, machine, ...JSON.parse(readFileSync(resultFile, 'utf8')) };

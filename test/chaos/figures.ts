@@ -26,6 +26,8 @@ export interface Figures {
   /** Completed calls a second: before the first kill, and while processes were killed. */
   readonly steadyPace: number;
   readonly pace: number;
+  /** Completed calls in each second from the first of the steady pace on. */
+  readonly completedBySecond: readonly number[];
   /** Milliseconds until throughput was back, by kind of process: the longest. */
   readonly longestBackMs: Readonly<Record<string, number | null>>;
 }
@@ -53,6 +55,9 @@ export function figuresOf(books: Books): Figures {
     inFlightAtKills: new Set(kills.flatMap((kill) => inFlightAt(kill, operations))).size,
     steadyPace: paceBetween(moments, steady.from, steady.to),
     pace: paceBetween(moments, steady.to, loadedUntil),
+    completedBySecond: Array.from({ length: Math.ceil((loadedUntil - steady.from) / 1_000) }, (_, second) =>
+      paceBetween(moments, steady.from + second * 1_000, steady.from + (second + 1) * 1_000),
+    ),
     longestBackMs: Object.fromEntries(
       VICTIMS.flatMap((victim) => {
         const backs = kills.filter((kill) => kill.victim === victim).map((kill) => backAfterMs(kill, moments, books) ?? null);

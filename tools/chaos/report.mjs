@@ -14,7 +14,7 @@ export function reportOf({ command, machine, figures, checks, kills, seconds: le
   return [
     `\`${command}\``,
     '',
-    `${machine.at.slice(0, 16).replace('T', ' ')} UTC, ${machine.cores} cores (${machine.cpu}), ${machine.memoryGb} GB, Node ${machine.node}. ${Math.round(length)} s under kills, two of each service and two workers.`,
+    `${machine.at.slice(0, 16).replace('T', ' ')} UTC, ${machine.cores} cores (${machine.cpu}), ${machine.memoryGb} GB, Node ${machine.node}, load ${machine.load.join(' → ')}. ${Math.round(length)} s under kills, two of each service and two workers.`,
     '',
     '| Killed with SIGKILL | Times | Throughput back within |',
     '| --- | --- | --- |',
