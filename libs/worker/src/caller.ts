@@ -12,7 +12,7 @@ export interface AskOptions {
 const PATIENCE_MS = 10_000;
 const AGAIN_MS = 250;
 
-/** Asks over NATS and gives back the parsed answer, or throws the {@link Fault} that came. Where nothing was done because nobody could, it asks again for a while. */
+/** Asks over NATS and gives back the parsed answer, or throws the {@link Fault} that came. It asks again for a while where nothing was done because nobody could, and what may be asked twice. */
 export async function ask<C extends Rpc>(
   connection: NatsConnection,
   contract: C,
@@ -22,9 +22,14 @@ export async function ask<C extends Rpc>(
     try {
       return await askOnce(connection, contract, request);
     } catch (error) {
-      if (!(error instanceof Fault) || error.code !== 'UNAVAILABLE' || performance.now() > until) throw error;
+      if (!(error instanceof Fault) || !mayAskAgain(error, contract) || performance.now() > until) throw error;
     }
   }
+}
+
+/** Nothing was done, or doing it twice is no harm. */
+function mayAskAgain({ code }: Fault, { idempotent }: Rpc): boolean {
+  return code === 'UNAVAILABLE' || (code === 'TIMEOUT' && idempotent);
 }
 
 async function askOnce<C extends Rpc>(
