@@ -3,6 +3,7 @@ import { MINIMUM_NATS_SERVER } from '@ambit/contracts';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { credsAuthenticator } from '@nats-io/transport-node';
 import { connectGathering } from './gathering-transport.js';
+import { holdRequests } from './presence.js';
 
 export interface ConnectOptions {
   readonly url: string;
@@ -34,6 +35,7 @@ export async function connectBus(options: ConnectOptions): Promise<NatsConnectio
     await connection.close();
     throw new Error(`nats-server ${version} is too old: Ambit needs ${MINIMUM_NATS_SERVER} or newer`);
   }
+  holdRequests(connection);
   return connection;
 }
 

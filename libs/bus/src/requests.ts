@@ -1,4 +1,5 @@
 import { platformFault } from '@ambit/contracts';
+import { Presence } from './presence.js';
 import { createInbox, type Msg, type MsgHdrs, type NatsConnection, type Subscription } from '@nats-io/nats-core';
 
 interface Pending {
@@ -25,10 +26,12 @@ export class Requests {
   readonly #inbox: string;
   readonly #subscription: Subscription;
   readonly #pending = new Map<string, Pending>();
+  readonly #presence: Presence;
   #next = 0;
 
   constructor(connection: NatsConnection, inboxPrefix: string) {
     this.#connection = connection;
+    this.#presence = new Presence(connection);
     this.#inbox = `${createInbox(inboxPrefix)}.`;
     this.#subscription = connection.subscribe(`${this.#inbox}*`, { callback: (error, message) => this.#receive(error, message) });
     void connection
@@ -58,14 +61,19 @@ export class Requests {
       };
       signal?.addEventListener('abort', onAbort, { once: true });
       this.#pending.set(token, { resolve: (message) => settle(() => resolve(message)), reject: (reason) => settle(() => reject(reason)) });
-      try {
-        this.#connection.publish(subject, data, {
-          reply: this.#inbox + token,
-          ...(options.headers === undefined ? {} : { headers: options.headers }),
-        });
-      } catch (error) {
-        settle(() => reject(error));
-      }
+      const publish = (): void => {
+        try {
+          this.#connection.publish(subject, data, {
+            reply: this.#inbox + token,
+            ...(options.headers === undefined ? {} : { headers: options.headers }),
+          });
+        } catch (error) {
+          settle(() => reject(error));
+        }
+      };
+      const { back } = this.#presence;
+      if (back === undefined) publish();
+      else void back.then(() => (this.#pending.has(token) ? publish() : undefined));
     });
   }
 
