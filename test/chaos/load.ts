@@ -19,7 +19,7 @@ export interface Taken {
   readonly runId: string;
 }
 
-const EVERY_MS = 500;
+const EVERY_MS = 1_000;
 const STEPS = 2;
 const CALLS = 3;
 const SLOWEST_MS = 150;
@@ -30,7 +30,7 @@ const AGAIN_MS = 200;
 /** Calls a second, while everybody gets an answer at once. */
 export const OFFERED = (STEPS * CALLS * 1_000) / EVERY_MS;
 
-/** People who write at their own pace, whatever goes on behind the door: two messages a second, each a session with six calls. */
+/** People who write at their own pace, whatever goes on behind the door: a message a second, each a session with six calls. */
 export class Load {
   readonly taken: Taken[] = [];
   readonly untaken: string[] = [];
