@@ -37,7 +37,7 @@ export class BusServer extends Server implements CustomTransportStrategy {
     super();
     this.#options = options;
     this.responder = new Responder(options);
-    this.workers = new Workers(options.connection, options.log);
+    this.workers = new Workers(options.connection, options.log, options.meaningOf);
   }
 
   /** Keeps what the decorators said; Nest calls it once a decorated method. */

@@ -1,4 +1,4 @@
-import { HEADER, keysOf, type EventContract, type JobContract, type KeysOf } from '@ambit/contracts';
+import { Fault, HEADER, keysOf, type EventContract, type JobContract, type KeysOf } from '@ambit/contracts';
 import type { JsMsg } from '@nats-io/jetstream';
 import { continueTrace, traceIdOf } from './trace.js';
 import { decodeJson, issuesOf } from './wire.js';
@@ -25,6 +25,9 @@ export interface Delivery<C extends { readonly subject: string } = EventContract
 const WORKING_EVERY_MS = 3_000;
 const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 30_000;
+/** Deliveries of a message that nobody is to blame for, about an hour of them: what it needs is away. Also the end of one that takes its process down. */
+const MOST_DELIVERIES = 120;
+const AWAY: ReadonlySet<string> = new Set(['UNAVAILABLE', 'TIMEOUT']);
 
 /** Thrown for a message that no later delivery can mend. */
 class Malformed extends Error {
@@ -70,6 +73,7 @@ export class HeldMessage<C extends EventContract | JobContract> implements Deliv
 
   /** Parses the payload; throws what counts as poison at once. */
   payload(): unknown {
+    if (this.deliveries > MOST_DELIVERIES) throw new Malformed('nobody could finish with it, however often it was delivered');
     let json: unknown;
     try {
       json = decodeJson(this.#message.data);
@@ -90,13 +94,14 @@ export class HeldMessage<C extends EventContract | JobContract> implements Deliv
     this.#message.ack();
   }
 
-  /** Has it delivered again later, or gives it up. */
+  /** Has it delivered again later, or gives it up. Where what it needs is away, the message is not to blame. */
   failed(error: unknown): 'again' | 'poison' {
-    if (error instanceof Malformed || this.deliveries >= this.#maxDeliveries) {
+    const isAway = error instanceof Fault && AWAY.has(error.code);
+    if (error instanceof Malformed || this.deliveries >= (isAway ? MOST_DELIVERIES : this.#maxDeliveries)) {
       this.#message.term();
       return 'poison';
     }
-    this.#message.nak(Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** (this.deliveries - 1)));
+    this.#message.nak(Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(this.deliveries - 1, 10)));
     return 'again';
   }
 

@@ -1,5 +1,14 @@
-import { streams, type EventContract, type JobContract } from '@ambit/contracts';
-import { AckPolicy, DeliverPolicy, jetstream, jetstreamManager, type Consumer, type ConsumerConfig, type JsMsg } from '@nats-io/jetstream';
+import { streams, type EventContract, type Fault, type JobContract } from '@ambit/contracts';
+import {
+  AckPolicy,
+  DeliverPolicy,
+  jetstream,
+  JetStreamApiError,
+  jetstreamManager,
+  type Consumer,
+  type ConsumerConfig,
+  type JsMsg,
+} from '@nats-io/jetstream';
 import { nanos, type NatsConnection } from '@nats-io/nats-core';
 import type { z } from 'zod';
 import { HeldMessage, type Delivery } from './held-message.js';
@@ -16,7 +25,7 @@ export interface ConsumeOptions {
   readonly filters: readonly string[];
   /** How many handlers run at once here. @default 1 */
   readonly concurrency?: number | undefined;
-  /** Deliveries before a message counts as poison. @default 5 */
+  /** Deliveries after which a message that its handler fails on counts as poison; those while something it needs was away end nothing. @default 5 */
   readonly maxDeliveries?: number | undefined;
 }
 
@@ -25,21 +34,27 @@ const ACK_WAIT_MS = 10_000;
 const PULL_MS = 30_000;
 const RETRY_MS = 1_000;
 const DRAIN_MS = 60_000;
+const ALREADY_EXISTS = 10148;
+
+/** What an error of a library means; undefined where it means nothing. */
+type MeaningOf = (error: unknown) => Fault | undefined;
 
 /** Pulls from JetStream as many messages as there are free hands, so that none waits here while another replica is idle. */
 export class Workers {
   readonly #connection: NatsConnection;
   readonly #log: Log;
+  readonly #meaningOf: MeaningOf;
   readonly #open = new Set<Listening>();
 
-  constructor(connection: NatsConnection, log: Log) {
+  constructor(connection: NatsConnection, log: Log, meaningOf: MeaningOf = () => undefined) {
     this.#connection = connection;
     this.#log = log;
+    this.#meaningOf = meaningOf;
   }
 
   /** Hears events or takes jobs of one contract until closed. Rejects when the stream does not exist. */
   async consume<C extends Stored>(contract: C, handler: StoredHandler<C>, options: ConsumeOptions): Promise<Listening> {
-    const loop = new PullLoop(this.#connection, this.#log, { contract, handler: handler, options });
+    const loop = new PullLoop(this.#connection, this.#log, { contract, handler: handler, options, meaningOf: this.#meaningOf });
     await loop.start();
     const listening = {
       close: async () => {
@@ -60,6 +75,7 @@ interface Work {
   readonly contract: Stored;
   readonly handler: StoredHandler<Stored>;
   readonly options: ConsumeOptions;
+  readonly meaningOf: MeaningOf;
 }
 
 class PullLoop {
@@ -99,14 +115,20 @@ class PullLoop {
     const config: Partial<ConsumerConfig> = {
       ack_policy: AckPolicy.Explicit,
       ack_wait: nanos(ACK_WAIT_MS),
-      max_deliver: options.maxDeliveries ?? 5,
+      // Which delivery is the last depends on why it failed.
+      max_deliver: -1,
       filter_subjects: [...options.filters],
       ...(options.durable === undefined
         ? { deliver_policy: DeliverPolicy.New, inactive_threshold: nanos(5 * 60_000) }
         : { durable_name: options.durable, deliver_policy: DeliverPolicy.All }),
     };
     const manager = await jetstreamManager(this.#connection, { checkAPI: false });
-    const info = await manager.consumers.add(stream, config);
+    const info = await manager.consumers.add(stream, config).catch((error: unknown) => {
+      // Made by an older version, with other settings: it keeps its place and gets ours.
+      if (options.durable !== undefined && error instanceof JetStreamApiError && error.code === ALREADY_EXISTS)
+        return manager.consumers.update(stream, options.durable, config);
+      throw error;
+    });
     return jetstream(this.#connection).consumers.getConsumerFromInfo(info);
   }
 
@@ -150,7 +172,7 @@ class PullLoop {
       await handler(payload, held);
       held.done();
     } catch (error) {
-      const verdict = held.failed(error);
+      const verdict = held.failed(this.#work.meaningOf(error) ?? error);
       if (verdict === 'poison')
         this.#log.error(
           { error, subject: message.subject, sequence: message.seq, deliveries: held.deliveries, traceId: held.traceId },

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, it } from '@jest/globals';
-import { buckets, pattern, streams } from '@ambit/contracts';
+import { buckets, pattern, platformFault, streams } from '@ambit/contracts';
 import { startNats, type TestNats } from '@ambit/testing';
-import { jetstreamManager } from '@nats-io/jetstream';
+import { AckPolicy, jetstreamManager } from '@nats-io/jetstream';
 import { ensureStreams, isRefusedByStream, silentLog, verifyStreams, Workers } from '../src/index.js';
 import { notes } from './fixture.js';
 
@@ -77,6 +77,45 @@ it('gives a message up after its last delivery, says so, and goes on', async () 
   );
   expect(await seen.all).toEqual(['good']);
   expect(poison).toEqual(['gave a message up']);
+});
+
+it('gives no message up because what it needs is away', async () => {
+  await nats.bus.emit(notes.noteWritten, note('patient'), { keys: { folder: 'away' } });
+  const deliveries = heard<number>(4);
+  poison.length = 0;
+  const away = new Error('as a library says it');
+  const patient = new Workers(nats.connection, { ...silentLog, error: (_fields, message) => void poison.push(message) }, (error) =>
+    error === away ? platformFault('UNAVAILABLE') : undefined,
+  );
+  await patient.consume(
+    notes.noteWritten,
+    (_payload, delivery) => {
+      deliveries.add(delivery.deliveries);
+      if (delivery.deliveries === 1) throw platformFault('TIMEOUT');
+      if (delivery.deliveries < 4) throw away;
+    },
+    { durable: 'away--note-written', filters: inFolder('away'), maxDeliveries: 1 },
+  );
+  expect(await deliveries.all).toEqual([1, 2, 3, 4]);
+  expect(poison).toEqual([]);
+  await patient.close();
+});
+
+it('goes on with the durable of an older version, whatever that had settled', async () => {
+  const manager = await jetstreamManager(nats.connection);
+  const [filter] = inFolder('older');
+  await manager.consumers.add(streams.events.name, {
+    ...{
+      durable_name: 'older--note-written',
+      ack_policy: AckPolicy.Explicit,
+      max_deliver: 2,
+      filter_subjects: filter === undefined ? [] : [filter],
+    },
+  });
+  await nats.bus.emit(notes.noteWritten, note('kept'), { keys: { folder: 'older' } });
+  const seen = heard<string>(1);
+  await workers.consume(notes.noteWritten, ({ id }) => seen.add(id), { durable: 'older--note-written', filters: inFolder('older') });
+  expect(await seen.all).toEqual(['kept']);
 });
 
 it('never hands a handler a stored message of another shape', async () => {

@@ -16,6 +16,13 @@ export interface DatabaseOptions extends OutboxRelayOptions {
 export function isDatabaseAway(error: unknown): boolean {
   // Said by a connection that was lost before this query: it was not sent, and what stood before it in its transaction is undone.
   if (error instanceof Error && error.message === 'Client has encountered a connection error and is not queryable') return true;
+  // No connection became free in time: the transaction was not begun.
+  if (
+    error instanceof Prisma.PrismaClientKnownRequestError &&
+    error.code === 'P2028' &&
+    /Unable to start a transaction/.test(error.message)
+  )
+    return true;
   const cause = causeOf(error);
   if (typeof cause !== 'object' || cause === null) return false;
   if ('kind' in cause && cause.kind === 'DatabaseNotReachable') return true;
