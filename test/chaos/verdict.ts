@@ -101,10 +101,13 @@ function wrongTapes({ operations, calls, runs }: Books): string[] {
 
 function wronglyParked({ operations, kills }: Books): string[] {
   const inFlight = new Set(kills.filter(({ victim }) => PARKING.has(victim)).flatMap((kill) => inFlightAt(kill, operations)));
-  const parked = operations.filter(isParked);
-  return parked
-    .filter((operation) => !inFlight.has(operation))
-    .map(({ operationId }) => `${operationId} is parked and no kill explains it`);
+  const parked = operations.filter((operation) => isParked(operation) && !inFlight.has(operation));
+  return parked.map(({ operationId, claims, ends }) => {
+    const claimed = claims[0] ?? 0;
+    const before = kills.findLast(({ at }) => at <= claimed);
+    const since = before === undefined ? 'before all kills' : `${seconds(claimed - before.at)} after the kill of ${before.label}`;
+    return `${operationId}, claimed ${since}, is parked ${seconds((ends[0]?.at ?? claimed) - claimed)} later and no kill explains it`;
+  });
 }
 
 function tooFewCompleted({ operations }: Books): string[] {
@@ -136,4 +139,5 @@ function stuckRuns({ messages, untaken, runs }: Books): string[] {
     ...runs.filter(({ status }) => OPEN.has(status)).map(({ id, status }) => `run ${id} is still ${status}`),
   ];
 }
+const seconds = (ms: number): string => `${(ms / 1_000).toFixed(2)} s`;
 const OPEN: ReadonlySet<string> = new Set(['queued', 'running', 'suspended']);
