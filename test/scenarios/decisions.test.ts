@@ -11,25 +11,56 @@ import {
   type DeferredCall,
   type Interaction,
 } from '@ambit/contracts';
-import { collect, collectEndedCalls, until } from '@ambit/testing';
+import { canary, collect, collectEndedCalls, until } from '@ambit/testing';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { intend, type HandRun, type HandWorker } from '../system/by-hand.js';
 import { factsOf } from '../system/facts.js';
+import { http, tokenFor, type HttpAnswer } from '../system/http.js';
+import { expectedSignature, Receiver } from '../system/receiver.js';
 import { alice, bob, RULES, Scene } from '../system/scene.js';
 import type { ServiceProcess } from '../system/service-process.js';
 import { verifies } from '../verifies.js';
 
 jest.setTimeout(180_000);
 
+const SIGN = { secret: 'hook-key' };
+const hookKey = canary('hookkey');
+
 let scene: Scene;
+let receiver: Receiver;
 beforeAll(async () => {
-  scene = await Scene.start({ replicas: { 'tool-gateway': 2 } });
+  scene = await Scene.start({ replicas: { 'tool-gateway': 2, 'admin-api': 2 } });
+  receiver = await Receiver.start();
+  await http(scene.system, 'PUT /v1/secret/hook-key', { body: { from: 'store', value: hookKey } });
+  await notify('decisions', [{ events: ['interaction.requested', 'call.parked'], webhook: { url: receiver.at('/all'), sign: SIGN } }]);
   await scene.server('asking');
   await scene.server('other');
 });
-afterAll(() => scene?.stop());
+afterAll(async () => {
+  await scene?.stop();
+  await receiver?.stop();
+});
+
+/** Applies a set that is nothing but these webhooks; gives the last answer, which may be a refusal. */
+async function notify(set: string, entries: readonly unknown[], prune = false): Promise<HttpAnswer> {
+  const desired = { apiVersion: 'ambit/v1', set, notify: entries };
+  const plan = await http(scene.system, 'POST /v1/plan', { body: { desired, prune } });
+  if (plan.status !== 200) return plan;
+  return http(scene.system, 'POST /v1/apply', { body: { desired, prune, digest: plan.body['digest'] } });
+}
+const webhooks = async (set: string): Promise<HttpAnswer['body'][]> =>
+  (await http(scene.system, `GET /v1/notify?set=${set}`)).body['items'];
+/** How the telling of one interaction stands at the webhook of a set. */
+async function delivery(set: string, interaction: Interaction | undefined): Promise<HttpAnswer['body'] | undefined> {
+  const [sink] = await webhooks(set);
+  const { body } = await http(scene.system, `GET /v1/notify/${sink?.['id']}/delivery?limit=200`);
+  return body['items'].find(({ about }: { about: string }) => about === interaction?.id);
+}
+const requested = (interaction: Interaction | undefined): string => `${interaction?.id}.requested`;
+const delivered = (set: string, interaction: Interaction | undefined, status: string): Promise<void> =>
+  until(async () => (await delivery(set, interaction))?.['status'] === status, 60_000);
 
 interface Waiting {
   readonly agentId: string;
@@ -139,6 +170,10 @@ verifies(
     await all(gateways(), (one) => one.start());
     const { results } = await resumed(asked);
     expect(results).toMatchObject([{ status: 'indeterminate', fault: { code: 'INDETERMINATE' } }]);
+    // A person has to look, and is told so.
+    const operationId = asked.interactions[0]?.operationId ?? '';
+    const [told] = await receiver.times('/all', `${operationId}.parked`, 1);
+    expect(told?.body).toMatchObject({ type: 'call.parked', data: { call: { operationId, tool: 'mcp__asking__hold', parked: true } } });
     scene.counting.release(asked.name);
     expect(await scene.counting.ran('hold', asked.name)).toBe(1);
   },
@@ -447,3 +482,125 @@ verifies(
     expect(await scene.counting.ran('count', asked.name)).toBe(1);
   },
 );
+
+it('a webhook is told of each decision once, by two replicas, with a signature that its receiver can verify', async () => {
+  const asked = await waiting(Array.from({ length: 10 }, () => 'mcp__asking__count'));
+  for (const interaction of asked.interactions) {
+    const [told] = await receiver.times('/all', requested(interaction), 1);
+    if (told === undefined) throw new Error('nothing came');
+    expect(told.headers['webhook-signature']).toBe(expectedSignature(told, hookKey));
+    expect(Math.abs(Number(told.headers['webhook-timestamp']) * 1_000 - Date.now())).toBeLessThan(60_000);
+    expect(told.body).toEqual({ type: 'interaction.requested', timestamp: interaction.createdAt, data: { interaction, url: null } });
+  }
+  for (const interaction of asked.interactions) await delivered('decisions', interaction, 'delivered');
+  expect(asked.interactions.map((interaction) => receiver.of('/all', requested(interaction)).length)).toEqual(Array(10).fill(1));
+  expect(await delivery('decisions', asked.interactions[0])).toMatchObject({
+    event: 'interaction.requested',
+    attempts: 1,
+    lastError: null,
+    nextAt: null,
+  });
+  for (const interaction of asked.interactions) await decide(interaction, 'deny');
+  await asked.worker.begin().then((next) => next.abandon());
+});
+
+it('what a receiver refuses comes again, also when admin-api was killed meanwhile; what was decided meanwhile does not', async () => {
+  const key = Buffer.from(canary('encoded'));
+  await http(scene.system, 'PUT /v1/secret/encoded', { body: { from: 'store', value: `whsec_${key.toString('base64')}` } });
+  const entry = (path: string, ...answers: number[]) => ({
+    events: ['interaction.requested'],
+    webhook: { url: receiver.at(path, ...answers), sign: { secret: 'encoded' } },
+  });
+  expect(await notify('busy', [entry('/busy', 500, 503)])).toMatchObject({ status: 200 });
+  expect(await notify('decided', [entry('/decided', 302, 302, 302)])).toMatchObject({ status: 200 });
+  const [kept, settled] = [await waiting(), await waiting()];
+  const [one, other] = [kept.interactions[0], settled.interactions[0]];
+  await receiver.times('/busy', requested(one), 1);
+  await receiver.times('/decided', requested(other), 1);
+  await until(
+    async () => (await delivery('busy', one))?.['lastError'] !== null && (await delivery('decided', other))?.['lastError'] !== null,
+  );
+  const apis = [1, 2].map((replica) => scene.system.process('admin-api', replica));
+  await all(apis, (api) => api.kill());
+  await decide(other, 'deny');
+  await all(apis, (api) => api.start());
+  const told = await receiver.times('/busy', requested(one), 3);
+  await delivered('busy', one, 'delivered');
+  expect(told).toHaveLength(3);
+  for (const request of told) expect(request.headers['webhook-signature']).toBe(expectedSignature(request, key));
+  expect(await delivery('busy', one)).toMatchObject({ attempts: 3, lastError: 'it answered 503' });
+  await delivered('decided', other, 'obsolete');
+  expect(receiver.of('/decided', requested(other))).toHaveLength(1);
+  expect(await delivery('decided', other)).toMatchObject({ attempts: 2, nextAt: null, lastError: expect.stringContaining('decided') });
+  for (const set of ['busy', 'decided']) {
+    await notify(set, [], true);
+    expect(await webhooks(set)).toEqual([]);
+  }
+  await decide(one, 'deny');
+  for (const { worker } of [kept, settled]) await worker.begin().then((next) => next.abandon());
+});
+
+it('refuses a webhook that nothing could be told, before anything is changed', async () => {
+  const entry = (url: string, more: { readonly event?: string; readonly secret?: string } = {}) => ({
+    events: [more.event ?? 'call.parked'],
+    webhook: { url, sign: { secret: more.secret ?? 'hook-key' } },
+  });
+  const refused = async (...entries: readonly unknown[]) => {
+    const { status, body } = await notify('refused', entries);
+    expect(status).toBe(400);
+    return body;
+  };
+  expect(await refused(entry('http://169.254.169.254/'))).toMatchObject({
+    code: 'URL_REFUSED',
+    detail: expect.stringContaining('AMBIT_EGRESS_ALLOW'),
+  });
+  expect(await refused(entry('https://user:word@hooks.example/'))).toMatchObject({ code: 'URL_REFUSED' });
+  expect(await refused(entry('https://hooks.example/', { secret: 'nobodys' }))).toMatchObject({
+    code: 'SECRET_UNKNOWN',
+    data: { name: 'nobodys' },
+  });
+  expect(await refused(entry('ftp://hooks.example/'))).toMatchObject({ code: 'INVALID_INPUT', detail: expect.stringContaining('http://') });
+  expect(await refused(entry('https://hooks.example/', { event: 'server.needs-auth' }))).toMatchObject({
+    code: 'INVALID_INPUT',
+    detail: expect.stringContaining('interaction.requested or call.parked'),
+  });
+  expect(await refused(entry('https://hooks.example/'), entry('https://hooks.example/'))).toMatchObject({
+    code: 'INVALID_INPUT',
+    detail: expect.stringContaining('twice'),
+  });
+  expect(await webhooks('refused')).toEqual([]);
+});
+
+it('webhooks are for administrators, are changed in place, and hold on to their secret', async () => {
+  const [sink] = await webhooks('decisions');
+  expect(sink).toMatchObject({
+    projectId: 'default',
+    events: ['call.parked', 'interaction.requested'],
+    webhook: { sign: SIGN },
+    version: 1,
+  });
+  const token = await tokenFor(scene.system, { principal: 'user:viewer', role: 'viewer' });
+  for (const path of ['/v1/notify', `/v1/notify/${sink?.['id']}/delivery`] as const)
+    expect(await http(scene.system, `GET ${path}`, { token })).toMatchObject({ status: 403 });
+  expect(await http(scene.system, `GET /v1/notify/${randomUUID()}/delivery`)).toMatchObject({
+    status: 404,
+    body: { code: 'NOTIFY_UNKNOWN' },
+  });
+  const deleting = await http(scene.system, 'DELETE /v1/secret/hook-key');
+  expect(deleting).toMatchObject({ status: 409, body: { code: 'SECRET_IN_USE', data: { webhooks: [sink?.['webhook'].url] } } });
+  const { body } = await notify('decisions', [{ events: ['interaction.requested'], webhook: sink?.['webhook'] }]);
+  expect(body['changes']).toEqual(
+    expect.arrayContaining([expect.objectContaining({ kind: 'notify', action: 'update', detail: 'events' })]),
+  );
+  expect(await webhooks('decisions')).toMatchObject([{ id: sink?.['id'], events: ['interaction.requested'], version: 2 }]);
+
+  const { bus } = scene;
+  await bus.call(mcpBroker.putSecret, { name: 'unset', from: 'env', key: 'SURELY_NOT_SET' });
+  const sign = (name: string) => bus.call(mcpBroker.signWithSecret, { projectId: 'default', name, text: 'text' });
+  await expect(sign('unset')).rejects.toMatchObject({
+    code: 'SECRET_UNREADABLE',
+    data: { reason: expect.stringContaining('SURELY_NOT_SET') },
+  });
+  await expect(sign('nobodys')).rejects.toMatchObject({ code: 'SECRET_UNKNOWN' });
+  expect(await sign('hook-key')).toEqual({ signature: expect.stringMatching(/^[A-Za-z0-9+/]{43}=$/) });
+});

@@ -11,8 +11,13 @@ import { AuditService } from './audit.service.js';
 import { AuthService } from './auth.service.js';
 import { BusHandlers } from './bus.handlers.js';
 import { CapabilityRoutes } from './capability.routes.js';
+import { DeliveryService } from './delivery.service.js';
 import { HttpKernel } from './http/http-kernel.js';
 import { RouteTable } from './http/route-table.js';
+import { MissedEvents } from './missed-events.service.js';
+import { NotifyRepository } from './notify.repository.js';
+import { NotifyRoutes } from './notify.routes.js';
+import { NotifyService } from './notify.service.js';
 import { PrincipalRoutes } from './principal.routes.js';
 import { PrincipalService } from './principal.service.js';
 import { RenewalService } from './renewal.service.js';
@@ -40,6 +45,7 @@ const routes = [
   PrincipalRoutes,
   WorkerRoutes,
   ApplyRoutes,
+  NotifyRoutes,
   StatusRoutes,
 ];
 
@@ -62,6 +68,10 @@ const routes = [
     RestoreRepository,
     RestoreService,
     RunEvents,
+    NotifyRepository,
+    NotifyService,
+    DeliveryService,
+    MissedEvents,
     WorldService,
     ApplyService,
   ],

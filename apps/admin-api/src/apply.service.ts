@@ -23,6 +23,7 @@ import { AuthService } from './auth.service.js';
 import { accessName, desiredItems } from './domain/desired.js';
 import { planChanges } from './domain/plan.js';
 import type { RequestContext } from './http/bound-route.js';
+import { NotifyService } from './notify.service.js';
 import { WorldService, type FoundThing } from './world.service.js';
 
 type Request = Pick<RequestContext<typeof httpApi.apply>, 'caller' | 'signal' | 'now' | 'traceId'>;
@@ -40,6 +41,7 @@ export class ApplyService {
     private readonly world: WorldService,
     private readonly access: AccessRepository,
     private readonly auth: AuthService,
+    private readonly notify: NotifyService,
   ) {}
 
   async plan(desired: DesiredState, prune: boolean, request: Request): Promise<Plan> {
@@ -95,6 +97,10 @@ export class ApplyService {
         );
     }
     const world = await this.world.read(desired.project, request);
+    const secrets = world.filter(
+      ({ kind, name, set }) => kind === 'secret' && !(prune && set === desired.set && desired.secrets[name] === undefined),
+    );
+    this.notify.check(desired.notify, new Set([...Object.keys(desired.secrets), ...secrets.map(({ name }) => name)]));
     const plan = planChanges(desiredItems(desired, { policies, treeDigest }), world, { set: desired.set, prune });
     return { plan, wanted: { desired, policies, world } };
   }
@@ -140,6 +146,9 @@ export class ApplyService {
         await this.access.createGrant(row, auditOf(request, { action: 'access.granted', target: name }));
         return;
       }
+      case 'notify':
+        await this.notify.put(required(desired.notify.find(({ webhook }) => webhook.url === name)), place, request);
+        return;
     }
   }
 
@@ -150,6 +159,7 @@ export class ApplyService {
       case 'project':
         return;
       case 'secret':
+        await this.notify.requireUnused({ projectId: desired.project, name });
         await this.bus.call(mcpBroker.deleteSecret, { name, projectId: desired.project }, options);
         return;
       case 'server':
@@ -168,6 +178,9 @@ export class ApplyService {
       }
       case 'access':
         await this.access.deleteGrant(id, auditOf(request, { action: 'access.revoked', target: id, reason: name }));
+        return;
+      case 'notify':
+        await this.notify.remove(id, { projectId: desired.project, url: name }, request);
         return;
     }
   }

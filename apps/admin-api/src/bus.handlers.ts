@@ -10,11 +10,15 @@ import {
   type Parsed,
 } from '@ambit/contracts';
 import { Controller } from '@nestjs/common';
+import type { z } from 'zod';
 import { AuditService } from './audit.service.js';
+import { NotifyService } from './notify.service.js';
 import { RenewalService } from './renewal.service.js';
 
 /** Each call leaves a record; their order is in their numbers. */
 const MANY = { concurrency: 8 };
+/** Nobody else keeps what a webhook is to be told: whatever is away meanwhile, it comes again. */
+const KEPT = { concurrency: 4, maxDeliveries: 100 };
 
 /** What this service answers and hears on the bus. */
 @Controller()
@@ -22,10 +26,19 @@ export class BusHandlers {
   constructor(
     private readonly renewal: RenewalService,
     private readonly audit: AuditService,
+    private readonly notify: NotifyService,
   ) {}
 
   @Answers(adminApi.renewCredential) renew(input: Parsed<typeof adminApi.renewCredential>, call: Call<typeof adminApi.renewCredential>) {
     return this.renewal.renew(input, call);
+  }
+
+  @Hears(sessionService.interactionRequested, KEPT) requested(event: z.output<(typeof sessionService.interactionRequested)['payload']>) {
+    return this.notify.requested(event);
+  }
+
+  @Hears(toolGateway.callParked, KEPT) parked(event: z.output<(typeof toolGateway.callParked)['payload']>) {
+    return this.notify.parked(event);
   }
 
   @Hears(sessionService.auditAppended, MANY)

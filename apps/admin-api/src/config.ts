@@ -1,6 +1,7 @@
+import { EgressConfig } from '@ambit/egress';
 import { z } from 'zod';
 
-export const AdminApiConfig = z.object({
+export const AdminApiConfig = EgressConfig.extend({
   /** Port of the HTTP API. */
   AMBIT_HTTP_PORT: z.coerce.number().int().min(0).max(65_535).default(8_080),
   /** Days that audit records are kept, as for every service; 0 = for ever. */

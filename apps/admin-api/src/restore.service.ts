@@ -5,6 +5,7 @@ import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { AccessRepository } from './access.repository.js';
 import { takingOf, type Taking } from './domain/taken-away.js';
+import { NotifyRepository } from './notify.repository.js';
 import { PrincipalService } from './principal.service.js';
 import { RestoreRepository } from './restore.repository.js';
 import { WorkerCredentials } from './worker-credentials.js';
@@ -32,6 +33,7 @@ export class RestoreService implements OnModuleInit, OnModuleDestroy {
     private readonly workers: WorkerRepository,
     private readonly credentials: WorkerCredentials,
     private readonly principals: PrincipalService,
+    private readonly notify: NotifyRepository,
     @Inject(LOG) private readonly log: Logger,
   ) {}
 
@@ -87,6 +89,9 @@ export class RestoreService implements OnModuleInit, OnModuleDestroy {
         return undefined;
       case 'grant':
         await this.access.deleteGrant(taking.id, audit(taking.id));
+        return undefined;
+      case 'notify':
+        await this.notify.remove(taking.id, audit(`notify:${taking.id}`));
         return undefined;
       case 'credential': {
         const { agentId, name } = taking;

@@ -2,11 +2,15 @@ import { Bus } from '@ambit/bus';
 import { httpApi, mcpBroker, type Server } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { bind, type RequestContext } from './http/bound-route.js';
+import { NotifyService } from './notify.service.js';
 
 /** MCP servers and secrets. */
 @Injectable()
 export class ServerRoutes {
-  constructor(private readonly bus: Bus) {}
+  constructor(
+    private readonly bus: Bus,
+    private readonly notify: NotifyService,
+  ) {}
 
   readonly routes = [
     bind(httpApi.listServers, ({ query, caller, signal }) => {
@@ -38,8 +42,9 @@ export class ServerRoutes {
       caller.require('administer', { projectId: body.projectId });
       return this.bus.call(mcpBroker.putSecret, { ...body, ...params }, { ...caller.identity, signal });
     }),
-    bind(httpApi.deleteSecret, ({ params, query, caller, signal }) => {
+    bind(httpApi.deleteSecret, async ({ params, query, caller, signal }) => {
       caller.require('administer', query);
+      await this.notify.requireUnused({ ...params, ...query });
       return this.bus.call(mcpBroker.deleteSecret, { ...params, ...query }, { ...caller.identity, signal });
     }),
   ];

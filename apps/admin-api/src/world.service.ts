@@ -3,8 +3,10 @@ import { mcpBroker, pluginRegistry, sessionService, skillStore } from '@ambit/co
 import { Injectable } from '@nestjs/common';
 import { AccessRepository } from './access.repository.js';
 import { accessName, agentState, serverState } from './domain/desired.js';
+import { notifyState } from './domain/notify.js';
 import type { Found } from './domain/plan.js';
 import type { Caller } from './http/caller.js';
+import { NotifyRepository } from './notify.repository.js';
 import { allPages } from './paging.js';
 
 export interface FoundThing extends Found {
@@ -19,11 +21,12 @@ export class WorldService {
   constructor(
     private readonly bus: Bus,
     private readonly access: AccessRepository,
+    private readonly notify: NotifyRepository,
   ) {}
 
   async read(projectId: string, asking: { readonly caller: Caller; readonly signal: AbortSignal }): Promise<FoundThing[]> {
     const options = { ...asking.caller.identity, signal: asking.signal };
-    const [projects, secrets, servers, plugins, agents, skills, grants] = await Promise.all([
+    const [projects, secrets, servers, plugins, agents, skills, grants, sinks] = await Promise.all([
       allPages((cursor) => this.bus.call(sessionService.listProjects, { cursor, limit: LIMIT }, options)),
       allPages((cursor) => this.bus.call(mcpBroker.listSecrets, { projectId, cursor, limit: LIMIT }, options)),
       allPages((cursor) => this.bus.call(mcpBroker.listServers, { projectId, cursor, limit: LIMIT }, options)),
@@ -31,6 +34,7 @@ export class WorldService {
       allPages((cursor) => this.bus.call(sessionService.listAgents, { projectId, cursor, limit: LIMIT }, options)),
       allPages((cursor) => this.bus.call(skillStore.listSkills, { projectId, cursor, limit: LIMIT }, options)),
       this.access.listGrants({}, { limit: 10_000 }),
+      this.notify.list({ projectId }, { limit: 10_000 }),
     ]);
     return [
       ...projects.map((project): FoundThing => ({
@@ -91,6 +95,14 @@ export class WorldService {
         state: {},
         set: grant.set,
         version: 1,
+      })),
+      ...sinks.map((sink): FoundThing => ({
+        kind: 'notify',
+        name: sink.webhook.url,
+        id: sink.id,
+        state: notifyState(sink),
+        set: sink.set,
+        version: sink.version,
       })),
     ];
   }

@@ -1,5 +1,5 @@
 import { formatDuration } from '@ambit/capability';
-import type { Plugin, RoleGrant, Secret, Server, Skill, WrittenAgent } from '@ambit/contracts';
+import type { NotifySink, Plugin, RoleGrant, Secret, Server, Skill, WrittenAgent } from '@ambit/contracts';
 
 /** What a set applied, as the API lists it. */
 export interface SetContent {
@@ -11,6 +11,7 @@ export interface SetContent {
   readonly plugins: readonly Plugin[];
   readonly skills: readonly Skill[];
   readonly access: readonly RoleGrant[];
+  readonly notify: readonly NotifySink[];
 }
 
 /** The manifest that says what is there. Files (instructions, skills, plugins) are named where the manifest expects them, not contained. */
@@ -37,6 +38,9 @@ export function manifestOf(content: SetContent): Readonly<Record<string, unknown
     project: content.project,
     ...Object.fromEntries(Object.entries(sections).filter(([, section]) => Object.keys(section).length > 0)),
     ...(access.length === 0 ? {} : { access }),
+    ...(content.notify.length === 0
+      ? {}
+      : { notify: content.notify.map(({ events, webhook }) => ({ events, webhook: literal(webhook) })) }),
   };
 }
 

@@ -164,4 +164,15 @@ export const nouns: Readonly<Record<string, Noun>> = {
     ],
     list: (client, { set }) => client.pages(httpApi.listAccess, { query: { set } }),
   },
+  notify: {
+    ...byId,
+    columns: [
+      ['WEBHOOK', 'webhook.url'],
+      ['EVENTS', 'events'],
+      ['SIGNED WITH', 'webhook.sign.secret'],
+      ['SET', 'set'],
+      ['ID', 'id'],
+    ],
+    list: (client, { projectId, set }) => client.pages(httpApi.listNotify, { query: { projectId, set } }),
+  },
 };

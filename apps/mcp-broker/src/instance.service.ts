@@ -13,6 +13,7 @@ import {
   type Returns,
   type ServerSpec,
 } from '@ambit/contracts';
+import { Egress } from '@ambit/egress';
 import { egressFetch, HeldInstance, InstanceLeases, isUnauthorized, sentenceOf, StartFailed, StartQueue } from '@ambit/mcp';
 import { CONFIG, LOG, type Logger } from '@ambit/service';
 import type { FetchLike } from '@modelcontextprotocol/client';
@@ -20,7 +21,6 @@ import { Inject, Injectable, type BeforeApplicationShutdown } from '@nestjs/comm
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { BrokerConfig } from './config.js';
-import { Egress } from './egress.js';
 import { KnownServers } from './known-servers.service.js';
 import { SecretResolver } from './secret.resolver.js';
 import { ServerRepository } from './server.repository.js';

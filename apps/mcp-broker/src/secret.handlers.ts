@@ -10,6 +10,9 @@ export class SecretHandlers {
   @Answers(mcpBroker.putSecret) put(input: Parsed<typeof mcpBroker.putSecret>, call: Call) {
     return this.secrets.put(input, call);
   }
+  @Answers(mcpBroker.signWithSecret) sign(input: Parsed<typeof mcpBroker.signWithSecret>) {
+    return this.secrets.sign(input);
+  }
   @Answers(mcpBroker.listSecrets) list(input: Parsed<typeof mcpBroker.listSecrets>) {
     return this.secrets.list(input);
   }

@@ -12,7 +12,12 @@ import { SecretRepository } from './secret.repository.js';
 const LARGEST_FILE = 64 * 1024;
 export const nameOf = (projectId: string, name: string): string => `${projectId}/${name}`;
 
-/** Values of secrets, for the start of a server and nothing else. */
+/** Why a secret has no value here, in one sentence. */
+export class SecretUnreadable extends Error {
+  override readonly name = 'SecretUnreadable';
+}
+
+/** Values of secrets, for the start of a server and for signatures, and nothing else. */
 @Injectable()
 export class SecretResolver {
   /** Undefined where no sealing key is configured. */
@@ -40,15 +45,16 @@ export class SecretResolver {
     return resolved;
   }
 
-  private async valueOf(projectId: string, name: string): Promise<string> {
+  /** The value of one secret. Throws {@link SecretUnreadable} with a sentence that names the secret, never its value. */
+  async valueOf(projectId: string, name: string): Promise<string> {
     const row = await this.repository.find({ projectId, name });
-    if (row === null) throw new Error(`The secret ${name} does not exist`);
+    if (row === null) throw new SecretUnreadable(`The secret ${name} does not exist`);
     if (row.from === 'env')
       return present(process.env[row.key ?? ''], `The secret ${name} stands in the variable ${row.key ?? ''}, which is not set here`);
     if (row.from === 'file') return this.fileOf(name, row.key ?? '');
     const sealed = present(row.sealed, `The secret ${name} has no value yet`);
     if (this.seal === undefined || row.keyId !== this.seal.keyId)
-      throw new Error(`The secret ${name} is sealed with the key ${row.keyId ?? 'none'}, which this process does not have`);
+      throw new SecretUnreadable(`The secret ${name} is sealed with the key ${row.keyId ?? 'none'}, which this process does not have`);
     return this.seal.open(sealed, nameOf(projectId, name));
   }
 
@@ -62,12 +68,14 @@ export class SecretResolver {
       if (bytes.length > LARGEST_FILE) throw new Error('too large');
       return bytes.toString('utf8').replace(/\r?\n$/, '');
     } catch {
-      throw new Error(`The secret ${name} stands in the file ${key} of the folder of secrets, which is not there or cannot be read`);
+      throw new SecretUnreadable(
+        `The secret ${name} stands in the file ${key} of the folder of secrets, which is not there or cannot be read`,
+      );
     }
   }
 }
 
 function present<T>(value: T | null | undefined, problem: string): T {
-  if (value === null || value === undefined || value === '') throw new Error(problem);
+  if (value === null || value === undefined || value === '') throw new SecretUnreadable(problem);
   return value;
 }

@@ -4,7 +4,8 @@ import { Inject, Injectable } from '@nestjs/common';
 import { auditOf } from './audit.js';
 import { InstanceService } from './instance.service.js';
 import { secretOf, SecretRepository, type SecretRow } from './secret.repository.js';
-import { nameOf, SecretResolver } from './secret.resolver.js';
+import { nameOf, SecretResolver, SecretUnreadable } from './secret.resolver.js';
+import { signatureOf } from './signature.js';
 
 /** Variables that are our own credentials: a configuration must not be able to send them anywhere. */
 const OURS = /^(AMBIT|NATS|DATABASE|PG|POSTGRES|OPS)_|^PGPASSWORD$/i;
@@ -33,6 +34,19 @@ export class SecretService {
     for (const { id } of before === null ? [] : await this.repository.users({ projectId, name }))
       this.instances.restart(id, `The secret ${name} changed`);
     return secretOf(row);
+  }
+
+  /** Only the signature leaves: whoever signs for a secret never holds it. */
+  async sign({ projectId, name, text }: Parsed<typeof mcpBroker.signWithSecret>): Promise<Returns<typeof mcpBroker.signWithSecret>> {
+    if ((await this.repository.find({ projectId, name })) === null) throw fault(mcpBroker.signWithSecret, 'SECRET_UNKNOWN', { name });
+    try {
+      const signature = signatureOf(text, await this.resolver.valueOf(projectId, name));
+      if (signature === undefined) throw new SecretUnreadable(`The secret ${name} begins with whsec_ and holds no key in base64 behind it`);
+      return { signature };
+    } catch (error) {
+      if (error instanceof SecretUnreadable) throw fault(mcpBroker.signWithSecret, 'SECRET_UNREADABLE', { reason: error.message });
+      throw error;
+    }
   }
 
   async list(input: Parsed<typeof mcpBroker.listSecrets>): Promise<Returns<typeof mcpBroker.listSecrets>> {

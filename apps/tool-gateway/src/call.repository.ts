@@ -262,12 +262,12 @@ function endedRow(claim: Claim, { status, fault, artifact, at, durationMs }: Out
 
 function parkedEvent({ claim, outcome }: EndedCall): StoredMessage[] {
   if (outcome.status !== 'indeterminate') return [];
-  const { operationId, runId, sessionId, agentId, tool } = claim;
+  const { operationId, runId, sessionId, agentId, projectId, tool } = claim;
   const { at } = outcome;
   return [
     eventMessage(
       toolGateway.callParked,
-      { operationId, runId, sessionId, agentId, tool, at },
+      { operationId, runId, sessionId, agentId, projectId, tool, at },
       { keys: { operationId }, id: `${operationId}.parked`, time: new Date(at) },
     ),
   ];

@@ -62,6 +62,8 @@ agents:
     servers: [jira]
     skills: all
     rules: [{ ask: mcp__jira__update_*, approvers: [requester], expires: 30m }]
+notify:
+  - { events: [interaction.requested, call.parked], webhook: { url: 'https://hooks.example/\${PATH_OF_IT:-ambit}', sign: { secret: hook-key } } }
 `),
     { environment: { WIKI: 'https://wiki.example/mcp' } },
   );
@@ -76,6 +78,12 @@ agents:
     url: 'https://wiki.example/mcp',
     headers: { authorization: { secret: 'jira-token' } },
   });
+  expect(desired.notify).toEqual([
+    {
+      events: ['interaction.requested', 'call.parked'],
+      webhook: { url: 'https://hooks.example/ambit', sign: { secret: 'hook-key' } },
+    },
+  ]);
   expect(desired.agents['support']?.policy).toMatchObject({ servers: ['jira'], plugins: 'none', skills: 'all' });
 });
 
@@ -123,7 +131,15 @@ it.each([
     'servers: { Big: { command: x } }\n',
     '3: servers.Big: the name is not one that may stand here: lower-case letters, digits and hyphens, a letter or digit first, at most 63',
   ],
-  ['notify: []\n', '3: notify: notifications are not supported by this version of Ambit; take the section out'],
+  [
+    'notify: [{ events: [server.needs-auth], webhook: { url: "https://x", sign: { secret: s } } }]\n',
+    '3: notify.0.events.0: no such event can be told; write interaction.requested or call.parked',
+  ],
+  [
+    'notify: [{ events: [call.parked], webhook: { url: "ftp://x", sign: { secret: s } } }]\n',
+    '3: notify.0.webhook.url: an address that begins with http:// or https://',
+  ],
+  ['notify: [{ events: [call.parked], webhook: { url: "https://x", sign: key } }]\n', '3: notify.0.webhook.sign: { secret: <name> }'],
   ['retention: { audit: 400d }\n', '3: retention: retention rules are not supported by this version of Ambit; take the section out'],
   [
     'servers: { s: { url: "https://x", auth: { type: oauth } } }\n',

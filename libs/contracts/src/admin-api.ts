@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { auditEvent } from './audit.js';
 import { event, rpc } from './kit/contract.js';
-import { AgentId, Instant, ProjectId, SetName, Uuid } from './nouns.js';
+import { SecretRef } from './mcp-broker.js';
+import { AgentId, Instant, ProjectId, SetName, Uuid, Version } from './nouns.js';
 
 export const Role = z.enum(['admin', 'operator', 'approver', 'viewer', 'auditor', 'client']);
 export type Role = z.infer<typeof Role>;
@@ -28,6 +29,48 @@ export const WorkerCredential = z
   .object({ id: Uuid, name: z.string().max(63), agentId: AgentId, pools: z.array(z.string().max(200)).min(1).max(50), publicKey: z.string().max(60), issuedAt: Instant, expiresAt: Instant, revokedAt: Instant.nullable() })
   .meta({ id: 'WorkerCredential' });
 export type WorkerCredential = z.output<typeof WorkerCredential>;
+
+/** What people may have told to them: each is an event that some owner raises. */
+export const NOTIFIED_EVENTS = ['interaction.requested', 'call.parked'] as const;
+export const NotifiedEvent = z.enum(NOTIFIED_EVENTS, { error: `no such event can be told; write ${NOTIFIED_EVENTS.join(' or ')}` });
+export type NotifiedEvent = z.output<typeof NotifiedEvent>;
+
+/** A place outside that is told of events, by signed POST requests after the convention of Standard Webhooks. */
+export const Notify = z
+  .strictObject({
+    events: z.array(NotifiedEvent).min(1).max(NOTIFIED_EVENTS.length),
+    webhook: z.strictObject({
+      url: z.url({ error: 'an address that begins with http:// or https://', protocol: /^https?$/ }).max(2_048),
+      sign: z.strictObject(SecretRef.shape, { error: '{ secret: <name> }' }),
+    }),
+  })
+  .meta({ id: 'Notify' });
+export type Notify = z.output<typeof Notify>;
+
+export const NotifySink = Notify.extend({ id: Uuid, projectId: ProjectId, set: SetName, version: Version, createdAt: Instant, updatedAt: Instant }).meta({ id: 'NotifySink' });
+export type NotifySink = z.output<typeof NotifySink>;
+
+export const DeliveryStatus = z.enum(['pending', 'delivered', 'obsolete', 'failed']);
+export type DeliveryStatus = z.output<typeof DeliveryStatus>;
+/** One event for one sink. `obsolete`: it was decided or resolved before it could be delivered. */
+export const NotifyDelivery = z
+  .object({
+    id: z.int().min(1),
+    /** What the receiver gets as `webhook-id`, the same with every attempt. */
+    eventId: z.string().max(200),
+    event: NotifiedEvent,
+    /** The interaction or operation that it is about. */
+    about: z.string().max(64),
+    status: DeliveryStatus,
+    attempts: z.int().min(0),
+    lastError: z.string().max(500).nullable(),
+    createdAt: Instant,
+    /** When it is tried next; null once it ended. */
+    nextAt: Instant.nullable(),
+    endedAt: Instant.nullable(),
+  })
+  .meta({ id: 'NotifyDelivery' });
+export type NotifyDelivery = z.output<typeof NotifyDelivery>;
 
 export const adminApi = {
   renewCredential: rpc('ambit.rpc.admin-api.v1.credential.renew.{agentId}', {

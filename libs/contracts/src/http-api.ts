@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { adminApi, Role, RoleGrant, Token, WorkerCredential } from './admin-api.js';
+import { adminApi, Notify, NotifyDelivery, NotifySink, Role, RoleGrant, Token, WorkerCredential } from './admin-api.js';
 import { AuditRecord } from './audit.js';
 import { Delegation } from './delegation.js';
 import type { FaultDef } from './kit/fault.js';
@@ -39,12 +39,13 @@ export const DesiredState = z
     /** Which skills of `skills` each agent gets into its own scope. */
     agentSkills: z.record(AgentId, z.array(SkillName).max(200)).default({}),
     access: z.array(RoleGrant.pick({ who: true, role: true }).extend({ agents: z.array(AgentId).max(1_000).nullable().default(null), onBehalfOf: z.array(z.string().max(200)).max(100).default([]) })).max(1_000).default([]),
+    notify: z.array(Notify).max(100).default([]),
   })
   .meta({ id: 'DesiredState' });
 export type DesiredState = z.output<typeof DesiredState>;
 
 export const PlannedChange = z
-  .object({ kind: z.enum(['project', 'secret', 'server', 'plugin', 'skill', 'agent', 'access']), name: z.string(), action: z.enum(['create', 'update', 'unchanged', 'delete', 'keep']), /** What differs, in words. */ detail: z.string() })
+  .object({ kind: z.enum(['project', 'secret', 'server', 'plugin', 'skill', 'agent', 'access', 'notify']), name: z.string(), action: z.enum(['create', 'update', 'unchanged', 'delete', 'keep']), /** What differs, in words. */ detail: z.string() })
   .meta({ id: 'PlannedChange' });
 export type PlannedChange = z.output<typeof PlannedChange>;
 export const Plan = z.object({ digest: Hex64, set: Slug, changes: z.array(PlannedChange) }).meta({ id: 'Plan' });
@@ -54,6 +55,9 @@ export const RunEvent = z.object({ id: z.int(), type: z.string(), at: Instant, d
 export type RunEvent = z.output<typeof RunEvent>;
 
 const conflict = { status: 409, retry: 'never', message: 'It changed since you read it; read it again' } as const satisfies FaultDef;
+const { SECRET_UNKNOWN, URL_REFUSED } = mcpBroker.putServer.errors;
+/** Said of a webhook before anything is changed. */
+const refusedWebhook = { SECRET_UNKNOWN, URL_REFUSED };
 const BlobPart = skillStore.putBlob.input;
 
 /** The whole HTTP surface. */
@@ -144,10 +148,13 @@ export const httpApi = {
   grantRole: route('POST /v1/access', { summary: 'Grant a role', action: 'administer', body: z.object({ who: RoleGrant.shape.who, role: Role, projectId: ProjectId.nullable().default(null), agents: z.array(AgentId).max(1_000).nullable().default(null), onBehalfOf: z.array(z.string().max(200)).max(100).default([]) }), output: RoleGrant, status: 201 }),
   revokeRole: route('DELETE /v1/access/{id}', { summary: 'Take a role away', action: 'administer', params: z.object({ id: Uuid }), output: z.object({ revoked: z.boolean() }), errors: { GRANT_UNKNOWN: { status: 404, retry: 'never', message: 'There is no such role grant' } } }),
 
+  listNotify: route('GET /v1/notify', { summary: 'Webhooks that are told of decisions to take and of parked calls', action: 'administer', query: z.object({ ...InProject, ...InSet, ...Paging }), output: page(NotifySink) }),
+  listDeliveries: route('GET /v1/notify/{id}/delivery', { summary: 'What a webhook was told or is to be told, newest first', action: 'administer', params: z.object({ id: Uuid }), query: z.object({ status: NotifyDelivery.shape.status.optional(), ...Paging }), output: page(NotifyDelivery), errors: { NOTIFY_UNKNOWN: { status: 404, retry: 'never', message: 'There is no such webhook' } } }),
+
   listWorkers: route('GET /v1/worker', { summary: 'Worker credentials', action: 'read', query: z.object({ agentId: AgentId.optional(), ...Paging }), output: page(WorkerCredential) }),
   createWorker: route('POST /v1/worker', { summary: 'Credentials for a worker of an agent; the file is shown once', action: 'administer', body: z.object({ name: Slug, agentId: AgentId, pools: z.array(z.string().min(1).max(200)).min(1).max(50).default(['shared']) }), output: WorkerCredential.extend({ credentials: z.string() }), errors: { WORKER_EXISTS: { status: 409, retry: 'never', message: 'The agent has a live credential of this name; revoke it or choose another name' }, ISOLATION_OFF: { status: 409, retry: 'never', message: 'This installation holds no signing key, so it cannot make worker credentials; workers connect with the NATS credentials you give them' }, ...sessionService.ensurePool.errors }, status: 201 }),
   revokeWorker: route('DELETE /v1/worker/{id}', { summary: 'Revoke a worker’s credentials; answers once the servers know', action: 'administer', params: z.object({ id: Uuid }), output: z.object({ revoked: z.boolean() }), errors: { CREDENTIAL_UNKNOWN: adminApi.renewCredential.errors.CREDENTIAL_UNKNOWN } }),
 
-  plan: route('POST /v1/plan', { summary: 'What applying a desired state would change', action: 'read', body: z.object({ desired: DesiredState, prune: z.boolean().default(false) }), output: Plan }),
-  apply: route('POST /v1/apply', { summary: 'Apply a plan that still holds', action: 'administer', body: z.object({ desired: DesiredState, prune: z.boolean().default(false), digest: Hex64 }), output: Plan, errors: { PLAN_STALE: { ...conflict, message: 'The world changed since the plan was made; plan again', data: z.object({ digest: Hex64 }) }, APPLY_FAILED: { status: 409, retry: 'never', message: 'One change failed; those before it stand, and applying again goes on from there', data: z.object({ kind: z.string(), name: z.string(), code: z.string(), message: z.string(), done: z.int() }) } } }),
+  plan: route('POST /v1/plan', { summary: 'What applying a desired state would change', action: 'read', body: z.object({ desired: DesiredState, prune: z.boolean().default(false) }), output: Plan, errors: refusedWebhook }),
+  apply: route('POST /v1/apply', { summary: 'Apply a plan that still holds', action: 'administer', body: z.object({ desired: DesiredState, prune: z.boolean().default(false), digest: Hex64 }), output: Plan, errors: { ...refusedWebhook, PLAN_STALE: { ...conflict, message: 'The world changed since the plan was made; plan again', data: z.object({ digest: Hex64 }) }, APPLY_FAILED: { status: 409, retry: 'never', message: 'One change failed; those before it stand, and applying again goes on from there', data: z.object({ kind: z.string(), name: z.string(), code: z.string(), message: z.string(), done: z.int() }) } } }),
 };

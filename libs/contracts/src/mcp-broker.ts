@@ -79,6 +79,9 @@ export const ServerHead = z
 export type ServerHead = z.output<typeof ServerHead>;
 
 const serverUnknown = { status: 404, retry: 'never', message: 'There is no such server' } as const;
+const secretUnknown = { status: 400, retry: 'never', message: 'The configuration names a secret that does not exist', data: z.object({ name: z.string() }) } as const;
+/** Characters of a text that is signed: what a webhook carries, and room. */
+const SIGNED_CHARACTERS = 256 * 1024;
 const conflict = { status: 409, retry: 'never', message: 'It changed since you read it; read it again', data: z.object({ version: z.int() }) } as const;
 
 /** What stands before a call may be sent: the pin, and the lease that the owner of the instance holds. */
@@ -91,7 +94,7 @@ export const mcpBroker = {
     errors: {
       VERSION_CONFLICT: conflict,
       SLUG_TAKEN: { status: 409, retry: 'never', message: 'Another owner has a server of this name in the project', data: z.object({ owner: z.string() }) },
-      SECRET_UNKNOWN: { status: 400, retry: 'never', message: 'The configuration names a secret that does not exist', data: z.object({ name: z.string() }) },
+      SECRET_UNKNOWN: secretUnknown,
       URL_REFUSED: { status: 400, retry: 'never', message: 'This URL may not be called', data: z.object({ reason: z.string() }) },
       HEADER_REFUSED: { status: 400, retry: 'never', message: 'A header value may not hold line breaks or control characters', data: z.object({ header: z.string() }) },
     },
@@ -107,7 +110,14 @@ export const mcpBroker = {
     errors: { SECRET_SOURCE: { status: 400, retry: 'never', message: 'env and file need a key; store takes a value', data: z.object({ reason: z.string() }) } }, idempotent: true,
   }),
   listSecrets: rpc('ambit.rpc.mcp-broker.v1.secret.list', { summary: 'Secrets by name, without their values', input: z.object({ projectId: ProjectId.optional(), set: Slug.optional(), ...PageInput }), output: page(Secret), idempotent: true }),
-  deleteSecret: rpc('ambit.rpc.mcp-broker.v1.secret.delete', { summary: 'Remove a secret that no configuration names', input: z.object({ name: Slug, projectId: ProjectId }), output: z.object({ deleted: z.boolean() }), errors: { SECRET_IN_USE: { status: 409, retry: 'never', message: 'A server still refers to this secret', data: z.object({ servers: z.array(z.string()) }) } } }),
+  deleteSecret: rpc('ambit.rpc.mcp-broker.v1.secret.delete', { summary: 'Remove a secret that no configuration names', input: z.object({ name: Slug, projectId: ProjectId }), output: z.object({ deleted: z.boolean() }), errors: { SECRET_IN_USE: { status: 409, retry: 'never', message: 'A server or webhook still refers to this secret', data: z.object({ servers: z.array(z.string()), webhooks: z.array(z.string()).optional() }) } } }),
+
+  signWithSecret: rpc('ambit.rpc.mcp-broker.v1.secret.sign', {
+    summary: 'Sign a text with a secret; answers the signature alone, because no value leaves its owner',
+    input: z.object({ projectId: ProjectId, name: Slug, text: z.string().min(1).max(SIGNED_CHARACTERS) }),
+    output: z.object({ signature: z.string().max(100).meta({ description: 'base64 of HMAC-SHA256 over the UTF-8 text; a value that begins with whsec_ is a key in base64, any other is the key itself' }) }),
+    errors: { SECRET_UNKNOWN: secretUnknown, SECRET_UNREADABLE: { status: 409, retry: 'later', message: 'The secret is declared, and its value cannot be read', data: z.object({ reason: z.string() }) } }, idempotent: true,
+  }),
 
   catalogueHeads: rpc('ambit.rpc.mcp-broker.v1.catalogue.heads', { summary: 'Versions of every server of a project, for ingress; asks no server', input: z.object({ projectId: ProjectId, limit: z.int().min(1).max(1_000).default(1_000) }), output: z.object({ epoch: z.int(), servers: z.array(ServerHead) }), idempotent: true }),
   cataloguePage: rpc('ambit.rpc.mcp-broker.v1.catalogue.page', {

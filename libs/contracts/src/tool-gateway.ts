@@ -162,7 +162,7 @@ export const toolGateway = {
 
   callStarted: event('ambit.evt.tool-gateway.v1.call.started.{runId}', { summary: 'A call was claimed and is about to be dispatched; told only where hooks are switched on', payload: z.object({ runId: Uuid, sessionId: Uuid, agentId: AgentId, operationId: Hex64, callId: z.string(), tool: z.string(), rule: z.string().nullable(), at: Instant }) }),
   callEnded: event('ambit.evt.tool-gateway.v1.call.ended.{runId}', { summary: 'Calls of a run ended, were refused, parked or wait', payload: RunNames.extend({ calls: z.array(CallEnd).min(1).max(CALLS_ENDED_TOGETHER) }) }),
-  callParked: event('ambit.evt.tool-gateway.v1.call.parked.{operationId}', { summary: 'A call’s end is unknown and a person has to look', payload: z.object({ operationId: Hex64, runId: Uuid, sessionId: Uuid, agentId: AgentId, tool: z.string(), at: Instant }) }),
+  callParked: event('ambit.evt.tool-gateway.v1.call.parked.{operationId}', { summary: 'A call’s end is unknown and a person has to look', payload: z.object({ operationId: Hex64, runId: Uuid, sessionId: Uuid, agentId: AgentId, /** Absent in what was told before there were notifications. */ projectId: ProjectId.optional(), tool: z.string(), at: Instant }) }),
   toolsChanged: event('ambit.evt.tool-gateway.v1.toolset.changed.{agentId}', { summary: 'A worker toolset of this agent came or went', payload: z.object({ agentId: AgentId, digest: Hex64, live: z.boolean(), at: Instant }) }),
   listAudit: auditReading('tool-gateway'),
   auditAppended: auditEvent('tool-gateway'),

@@ -63,5 +63,14 @@ export type PluginDb = Pick<
 >;
 export type AdminDb = Pick<
   PrismaClient,
-  Common | 'adminOutbox' | 'adminAudit' | 'adminToken' | 'adminRoleGrant' | 'adminWorkerCredential' | 'adminAuditView' | 'adminLostRecord'
+  | Common
+  | 'adminOutbox'
+  | 'adminAudit'
+  | 'adminToken'
+  | 'adminRoleGrant'
+  | 'adminWorkerCredential'
+  | 'adminAuditView'
+  | 'adminLostRecord'
+  | 'adminNotifySink'
+  | 'adminNotifyDelivery'
 >;

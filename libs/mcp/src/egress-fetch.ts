@@ -1,8 +1,8 @@
+import { egressRefused, guardedLookup } from '@ambit/egress';
 import type { FetchLike } from '@modelcontextprotocol/client';
-import { lookup as resolve, type LookupAddress } from 'node:dns';
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
-import { isIP, type LookupFunction } from 'node:net';
+import { isIP } from 'node:net';
 import { TooLargeError } from './outcome.js';
 
 /** The most that one answer of a server, or one event of its streams, may weigh: a result of 32 MiB with what JSON-RPC puts around it. */
@@ -18,29 +18,13 @@ export interface EgressOptions {
   readonly limitBytes?: number;
 }
 
-function refused(host: string): Error {
-  return Object.assign(
-    new Error(`Connections to ${host} are not allowed here; an administrator can allow its address range with AMBIT_EGRESS_ALLOW`),
-    { code: 'AMBIT_EGRESS_REFUSED' },
-  );
-}
-
 /**
  * A `fetch` on node:http that asks about every address after its name is resolved, so that no name can lead to a forbidden one;
  * bounds what it reads; follows no redirects. Ends with the process: idle sockets do not hold it.
  */
 export function egressFetch(options: EgressOptions): FetchLike {
   const limit = options.limitBytes ?? RESULT_LIMIT_BYTES;
-  const lookup: LookupFunction = (hostname, wanted, callback) => {
-    resolve(hostname, { ...wanted, all: true }, (error, found) => {
-      const addresses: LookupAddress[] = error === null ? found.filter((entry) => options.allows(entry.address)) : [];
-      const [first] = addresses;
-      if (error !== null) callback(error, []);
-      else if (first === undefined) callback(refused(hostname), []);
-      else if (wanted.all === true) callback(null, addresses);
-      else callback(null, first.address, first.family);
-    });
-  };
+  const lookup = guardedLookup(options.allows);
   const pool = { keepAlive: true, timeout: IDLE_SOCKET_MS, maxSockets: SOCKETS, lookup };
   const agents = { 'http:': new HttpAgent(pool), 'https:': new HttpsAgent(pool) };
   return (input, init) =>
@@ -49,7 +33,7 @@ export function egressFetch(options: EgressOptions): FetchLike {
       const host = url.hostname.replace(/^\[|\]$/g, '');
       if (url.protocol !== 'http:' && url.protocol !== 'https:')
         throw new TypeError(`${url.protocol} is no protocol of MCP servers; http and https are`);
-      if (isIP(host) !== 0 && !options.allows(host)) throw refused(host);
+      if (isIP(host) !== 0 && !options.allows(host)) throw egressRefused(host);
       const body = typeof init?.body === 'string' ? init.body : undefined;
       const headers = Object.fromEntries(new Headers(init?.headers));
       if (body !== undefined) headers['content-length'] = String(Buffer.byteLength(body));

@@ -1,4 +1,5 @@
 import { AgentSpec, ServerSpec, type DesiredState, type FileEntry, type Policy } from '@ambit/contracts';
+import { notifyState } from './notify.js';
 import type { Item } from './plan.js';
 
 function pick(record: unknown, fields: readonly string[]): Record<string, unknown> {
@@ -43,6 +44,7 @@ export function desiredItems(desired: DesiredState, { policies, treeDigest }: Kn
       })),
     ),
     ...desired.access.map((grant): Item => ({ kind: 'access', name: accessName(grant), state: {} })),
+    ...desired.notify.map((entry): Item => ({ kind: 'notify', name: entry.webhook.url, state: notifyState(entry) })),
   ];
 }
 

@@ -15,7 +15,7 @@ export interface Found extends Item {
 }
 
 /** Things are made in this order, and taken away in the reverse. */
-const ORDER: readonly Kind[] = ['project', 'secret', 'server', 'plugin', 'agent', 'skill', 'access'];
+const ORDER: readonly Kind[] = ['project', 'secret', 'server', 'plugin', 'agent', 'skill', 'access', 'notify'];
 
 /**
  * What has to change so that the set's part of the world is as wanted. What another set or a person made is left alone, and

@@ -8,3 +8,7 @@ it('finds tokens and grants by their id, and nothing where the target is none', 
   expect(takingOf({ action: 'token.revoked', target: id })).toEqual({ kind: 'token', id });
   for (const action of ['access.revoked', 'token.revoked']) expect(takingOf({ action, target: 'user:erin viewer' })).toBeUndefined();
 });
+
+it('finds a webhook by the id that its removal names', () => {
+  expect(takingOf({ action: 'notify.removed', target: `notify:${id}` })).toEqual({ kind: 'notify', id });
+});

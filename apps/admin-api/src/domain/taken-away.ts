@@ -3,13 +3,14 @@ import { z } from 'zod';
 
 /** What an act took away, or may have: an agent or server that was changed may have been narrowed. */
 export type Taking =
-  | { readonly kind: 'token' | 'grant' | 'session' | 'principal' | 'plugin' | 'agent' | 'server'; readonly id: string }
+  | { readonly kind: 'token' | 'grant' | 'notify' | 'session' | 'principal' | 'plugin' | 'agent' | 'server'; readonly id: string }
   | { readonly kind: 'credential' | 'skill'; readonly agentId: string; readonly name: string }
   | { readonly kind: 'secret'; readonly projectId: string; readonly name: string };
 
 const BY_ACTION: Readonly<Record<string, (target: string) => Taking | undefined>> = {
   'token.revoked': (id) => withId('token', id),
   'access.revoked': (id) => withId('grant', id),
+  'notify.removed': (target) => withId('notify', after(target, 'notify:')),
   'worker.revoked': (target) => pair(target, ([agentId, name]) => ({ kind: 'credential', agentId, name })),
   'principal.erase': (target) => ({ kind: 'principal', id: after(target, 'principal:') }),
   'session.delete': (target) => ({ kind: 'session', id: after(target, 'session:') }),
@@ -32,7 +33,8 @@ export function takingOf({ action, target }: Pick<AuditRecord, 'action' | 'targe
 const after = (target: string, prefix: string): string => (target.startsWith(prefix) ? target.slice(prefix.length) : target);
 
 /** Where the target is no id, nothing can be found by it. */
-const withId = (kind: 'token' | 'grant', id: string): Taking | undefined => (z.uuid().safeParse(id).success ? { kind, id } : undefined);
+const withId = (kind: 'token' | 'grant' | 'notify', id: string): Taking | undefined =>
+  z.uuid().safeParse(id).success ? { kind, id } : undefined;
 
 function pair(target: string, make: (parts: readonly [string, string]) => Taking): Taking | undefined {
   const [first, second, ...more] = target.split('/');

@@ -4,6 +4,7 @@ import { AgentRoutes } from '../agent.routes.js';
 import { ApplyRoutes } from '../apply.routes.js';
 import { AuditRoutes } from '../audit.routes.js';
 import { CapabilityRoutes } from '../capability.routes.js';
+import { NotifyRoutes } from '../notify.routes.js';
 import { PrincipalRoutes } from '../principal.routes.js';
 import { ServerRoutes } from '../server.routes.js';
 import { SessionRoutes } from '../session.routes.js';
@@ -29,8 +30,9 @@ export class RouteTable {
     apply: ApplyRoutes,
     status: StatusRoutes,
     principals: PrincipalRoutes,
+    notify: NotifyRoutes,
   ) {
-    this.routes = [agents, servers, skills, sessions, capabilities, audit, access, workers, apply, status, principals].flatMap(
+    this.routes = [agents, servers, skills, sessions, capabilities, audit, access, workers, apply, status, principals, notify].flatMap(
       ({ routes }) => routes,
     );
   }

@@ -56,5 +56,6 @@ async function read(context: Context, where: { readonly set: string; readonly pr
     plugins: await take(client.pages(httpApi.listPlugins, { query }), MOST),
     skills: await take(client.pages(httpApi.listSkills, { query }), MOST),
     access: await take(client.pages(httpApi.listAccess, { query: { set: where.set } }), MOST),
+    notify: await take(client.pages(httpApi.listNotify, { query }), MOST),
   };
 }

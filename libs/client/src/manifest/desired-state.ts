@@ -14,7 +14,7 @@ type Server = NonNullable<Input['servers']>[string];
 
 /** The desired state that a manifest and its files mean. */
 export function desiredStateOf(manifest: ManifestDocument, files: ManifestFiles): DesiredState {
-  const { apiVersion, set, project, secrets, servers, plugins, skills, agents, access } = manifest;
+  const { apiVersion, set, project, secrets, servers, plugins, skills, agents, access, notify } = manifest;
   return DesiredState.parse({
     apiVersion,
     set,
@@ -33,6 +33,7 @@ export function desiredStateOf(manifest: ManifestDocument, files: ManifestFiles)
         .filter(([, names]) => names.length > 0),
     ),
     access,
+    notify,
   } satisfies Input);
 }
 

@@ -5,6 +5,7 @@ import {
   Instances,
   Limits,
   MatchRule,
+  Notify,
   PluginId,
   ProjectId,
   Role,
@@ -120,6 +121,7 @@ export const ManifestDocument = z
       )
       .max(1_000)
       .default([]),
+    notify: z.array(z.strictObject(Notify.shape)).max(100).default([]),
   })
   .meta({ title: 'ambit.yaml', description: 'The whole desired state of one set' });
 export type ManifestDocument = z.output<typeof ManifestDocument>;

@@ -1,7 +1,7 @@
 import type { Problem } from './problem.js';
 
 /** Parts of ambit.yaml that people may know, and that this version does not serve. */
-const SECTIONS: Readonly<Record<string, string>> = { notify: 'notifications', retention: 'retention rules' };
+const SECTIONS: Readonly<Record<string, string>> = { retention: 'retention rules' };
 
 /** Names what this version does not serve, and takes it out, so that the rest is still looked at. */
 export function takeOutUnsupported(document: unknown): { readonly rest: unknown; readonly problems: readonly Problem[] } {

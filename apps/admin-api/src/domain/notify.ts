@@ -1,0 +1,61 @@
+import type { CallRecord, Interaction, NotifiedEvent, Notify } from '@ambit/contracts';
+
+/** Something that happened, as a webhook is to be told of it. */
+export interface Happening {
+  readonly event: NotifiedEvent;
+  /** The interaction or operation that it is about. */
+  readonly about: string;
+  readonly projectId: string;
+  /** Where a person goes on from here. */
+  readonly link: string | null;
+  readonly at: string;
+}
+
+/** One event has one id, however often it is heard or found: receivers tell repeated ones by it. */
+export function eventIdOf({ event, about }: Pick<Happening, 'event' | 'about'>): string {
+  return `${about}.${event === 'interaction.requested' ? 'requested' : 'parked'}`;
+}
+
+/** What happened, as its owner tells of it. */
+export const happeningOf = {
+  interaction: ({ id, projectId, createdAt }: Pick<Interaction, 'id' | 'projectId' | 'createdAt'>, link: string | null): Happening => ({
+    event: 'interaction.requested',
+    about: id,
+    projectId,
+    link,
+    at: createdAt,
+  }),
+  parkedCall: ({
+    operationId,
+    projectId,
+    endedAt,
+    claimedAt,
+  }: Pick<CallRecord, 'operationId' | 'projectId' | 'endedAt' | 'claimedAt'>): Happening => ({
+    event: 'call.parked',
+    about: operationId,
+    projectId,
+    link: null,
+    at: endedAt ?? claimedAt,
+  }),
+};
+
+/** What of an entry is compared when it is planned; its URL is its name. */
+export function notifyState({ events, webhook }: Pick<Notify, 'events' | 'webhook'>): {
+  readonly events: string[];
+  readonly secret: string;
+} {
+  return { events: [...new Set(events)].sort(), secret: webhook.sign.secret };
+}
+
+interface UrlFacts {
+  /** Why an address may not be called; undefined where it may, or where it is a name that is resolved later. */
+  readonly hostProblem: (host: string) => string | undefined;
+}
+
+/** Why a webhook's URL is not taken; undefined where it is. */
+export function urlProblem(url: string, { hostProblem }: UrlFacts): string | undefined {
+  const parsed = new URL(url);
+  if (parsed.username !== '' || parsed.password !== '')
+    return 'A URL may not hold a name or password; who sent a request is in its signature';
+  return hostProblem(parsed.hostname.replace(/^\[|\]$/g, ''));
+}
