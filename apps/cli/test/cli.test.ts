@@ -187,3 +187,24 @@ it('what an agent or a server wrote cannot steer the terminal', async () => {
   // eslint-disable-next-line no-control-regex -- these are what must not be there
   expect(out).not.toMatch(/[\u0000-\u0009\u001b\u0007\u202e]/);
 });
+
+it('shows webhooks, and exports them as they are written', async () => {
+  for (const noun of ['agent', 'server', 'secret', 'plugin', 'skill', 'access']) answers.set(`GET /v1/${noun}`, { body: { items: [] } });
+  const webhook = { url: 'https://hooks.example/ambit', sign: { secret: 'hook-key' } };
+  const at = '2026-01-01T00:00:00Z';
+  const sink = {
+    id: '019a0000-0000-7000-8000-000000000001',
+    projectId: 'default',
+    set: 'support',
+    version: 1,
+    createdAt: at,
+    updatedAt: at,
+  };
+  answers.set('GET /v1/notify', { body: { items: [{ ...sink, events: ['call.parked'], webhook }] } });
+  expect(await ambit(['get', 'notify'])).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/https:\/\/hooks\.example\/ambit +call\.parked +hook-key +support/),
+  });
+  const { out } = await ambit(['export', '--set', 'support', '--json']);
+  expect(JSON.parse(out)).toMatchObject({ notify: [{ events: ['call.parked'], webhook }] });
+});
