@@ -13,7 +13,7 @@ export interface Received {
 /** Somebody else's HTTP server that webhooks are sent to. It takes everything, or answers as a path was told to. */
 export class Receiver {
   readonly received: Received[] = [];
-  readonly #answers = new Map<string, number[]>();
+  readonly #answers = new Map<string, readonly number[]>();
   readonly #waiting = new Set<() => void>();
   #url = '';
   #close: () => Promise<void> = () => Promise.resolve();
@@ -26,7 +26,8 @@ export class Receiver {
       request.on('end', () => {
         const text = Buffer.concat(chunks).toString('utf8');
         const path = request.url ?? '/';
-        response.writeHead(receiver.#answers.get(path)?.shift() ?? 204).end();
+        const before = receiver.of(path, String(request.headers['webhook-id'])).length;
+        response.writeHead(receiver.#answers.get(path)?.[before] ?? 204).end();
         receiver.received.push({ path, headers: request.headers, text, body: JSON.parse(text) as Received['body'] });
         for (const look of receiver.#waiting) look();
       });
@@ -44,9 +45,9 @@ export class Receiver {
     return this.#close();
   }
 
-  /** The URL of a path; its first requests are answered with these statuses, all further ones with 204. */
+  /** The URL of a path; the first requests about each event are answered with these statuses, all further ones with 204. */
   at(path: string, ...answers: readonly number[]): string {
-    this.#answers.set(path, [...answers]);
+    this.#answers.set(path, answers);
     return this.#url + path;
   }
 
