@@ -3,6 +3,7 @@ import { resumeRunId } from '@ambit/capability';
 import {
   journalSubject,
   mcpBroker,
+  pattern,
   sessionService,
   streams,
   toolGateway,
@@ -504,6 +505,14 @@ it('a webhook is told of each decision once, by two replicas, with a signature t
   await asked.worker.begin().then((next) => next.abandon());
 });
 
+/** Removes the event of a run's decision, once it stands in the stream. */
+async function loseRequested(runId: string): Promise<void> {
+  const manager = await jetstreamManager(scene.system.connection, { checkAPI: false });
+  const about = pattern(sessionService.interactionRequested, { runId });
+  await until(async () => (await manager.streams.getMessage(streams.events.name, { last_by_subj: about })) !== null);
+  await manager.streams.purge(streams.events.name, { filter: about });
+}
+
 it('what a receiver refuses comes again, also when admin-api was killed meanwhile; what was decided meanwhile does not', async () => {
   const key = Buffer.from(canary('encoded'));
   await http(scene.system, 'PUT /v1/secret/encoded', { body: { from: 'store', value: `whsec_${key.toString('base64')}` } });
@@ -523,7 +532,11 @@ it('what a receiver refuses comes again, also when admin-api was killed meanwhil
   const apis = [1, 2].map((replica) => scene.system.process('admin-api', replica));
   await all(apis, (api) => api.kill());
   await decide(other, 'deny');
+  // What is asked now, and whose event is lost before anybody heard it, is found where it stands.
+  const lost = await waiting();
+  await loseRequested(lost.run.ref.runId);
   await all(apis, (api) => api.start());
+  await receiver.times('/all', requested(lost.interactions[0]), 1);
   const told = await receiver.times('/busy', requested(one), 3);
   await delivered('busy', one, 'delivered');
   expect(told).toHaveLength(3);
@@ -537,7 +550,8 @@ it('what a receiver refuses comes again, also when admin-api was killed meanwhil
     expect(await webhooks(set)).toEqual([]);
   }
   await decide(one, 'deny');
-  for (const { worker } of [kept, settled]) await worker.begin().then((next) => next.abandon());
+  await decide(lost.interactions[0], 'deny');
+  for (const { worker } of [kept, settled, lost]) await worker.begin().then((next) => next.abandon());
 });
 
 it('refuses a webhook that nothing could be told, before anything is changed', async () => {
