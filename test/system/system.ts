@@ -147,11 +147,7 @@ async function build({ options, folder, undo, stop }: Building): Promise<System>
         ...(WITHOUT_DATABASE.has(name) ? {} : { DATABASE_URL: postgres.url }),
         ...(name === 'mcp-broker' ? { AMBIT_SEALING_KEY: sealingKey } : {}),
         ...(name === 'admin-api'
-          ? {
-              AMBIT_HTTP_PORT: String(replica === 1 ? httpPort : await freePort()),
-              AMBIT_BOOTSTRAP_TOKEN: token,
-              AMBIT_ADMIN_KEYS_DIR: join(keys, 'admin'),
-            }
+          ? { AMBIT_HTTP_PORT: String(httpPort), AMBIT_BOOTSTRAP_TOKEN: token, AMBIT_ADMIN_KEYS_DIR: join(keys, 'admin') }
           : {}),
         ...options.environment,
       };
