@@ -66,7 +66,7 @@ export class SupervisedService {
     const { service, env, logFile } = this.options;
     this.#process = startGuarded({
       command: process.execPath,
-      args: ['--enable-source-maps', programOf(service)],
+      args: [programOf(service)],
       env,
       output: { file: logFile },
       graceSeconds: STOP_GRACE_SECONDS,
