@@ -23,7 +23,8 @@ afterAll(() => scene?.stop());
 it('two admin-apis that begin on an empty database have one first administrator, whom both know', async () => {
   const { apiUrls, token } = scene.system;
   expect(apiUrls).toHaveLength(2);
-  for (const apiUrl of apiUrls) expect((await http({ apiUrl, token }, 'GET /v1/whoami')).body).toMatchObject({ principal: { id: 'user:admin' } });
+  for (const apiUrl of apiUrls)
+    expect((await http({ apiUrl, token }, 'GET /v1/whoami')).body).toMatchObject({ principal: { id: 'user:admin' } });
   const { body } = await http(scene.system, 'GET /v1/token');
   expect(body['items']).toHaveLength(1);
 });

@@ -82,24 +82,26 @@ class Ordering {
     for (let index = 1; index < names.length && inOrder; index++) inOrder = (names[index - 1] ?? '') < (names[index] ?? '');
     // Without a comparator, sort orders by UTF-16 code unit: the order that RFC 8785 wants.
     if (!inOrder) names.sort();
-    const copy: Record<string, unknown> = {};
-    let same = inOrder;
-    for (const name of names) {
+    // Most objects are in order, and then nothing is copied.
+    let copy: Record<string, unknown> | null = inOrder ? null : {};
+    for (let index = 0; index < names.length; index++) {
+      const name = names[index] ?? '';
       const entry = value[name];
       this.path[depth] = name;
       this.depth = depth + 1;
       if (name === '__proto__') this.refuse('the key __proto__ is not allowed');
-      if (entry === undefined) same = false;
-      else {
-        if (++this.keys > this.bounds.maxKeys) this.refuse(`more than ${this.bounds.maxKeys} keys`);
-        this.string(name);
-        if (names.length > 1 && INDEX_LIKE.test(name)) this.unordered = true;
-        const ordered = this.value(entry, depth + 1);
-        copy[name] = ordered;
-        same &&= ordered === entry;
+      if (entry === undefined) {
+        copy ??= firstOf(value, names, index);
+        continue;
       }
+      if (++this.keys > this.bounds.maxKeys) this.refuse(`more than ${this.bounds.maxKeys} keys`);
+      this.string(name);
+      if (names.length > 1 && INDEX_LIKE.test(name)) this.unordered = true;
+      const ordered = this.value(entry, depth + 1);
+      if (ordered !== entry) copy ??= firstOf(value, names, index);
+      if (copy !== null) copy[name] = ordered;
     }
-    return same ? value : copy;
+    return copy ?? value;
   }
 
   private string(text: string): void {
@@ -116,6 +118,11 @@ class Ordering {
   private refuse(reason: string): never {
     throw new NotCanonical(reason, this.path.slice(0, this.depth).join('.').slice(0, 200));
   }
+}
+
+/** The first so many members of an object, by these names. */
+function firstOf(value: Readonly<Record<string, unknown>>, names: readonly string[], count: number): Record<string, unknown> {
+  return Object.fromEntries(names.slice(0, count).map((name) => [name, value[name]]));
 }
 
 /** Tells an object that holds data alone from one of a class. One of another realm (a sandbox, a worker thread) has that realm's Object.prototype. */

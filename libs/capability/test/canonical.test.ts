@@ -1,7 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import * as reference_ from 'canonicalize';
 import fc from 'fast-check';
-import { byCodeUnit, canonicalJson, fingerprint, NotCanonical, sha256Hex } from '../src/canonical.js';
+import { byCodeUnit, canonicalJson, fingerprint, NotCanonical } from '../src/canonical.js';
+import { sha256Hex } from '../src/sha256.js';
 import { check } from './property.js';
 
 const json = fc.jsonValue({ maxDepth: 5, noUnicodeString: false });
