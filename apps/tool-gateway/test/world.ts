@@ -46,6 +46,8 @@ const AGENT = 'writer';
 const SERVER = '0193b0a0-0000-7000-8000-000000000001';
 const BINDING = 'b'.repeat(64);
 const INSTANCE = 'c'.repeat(64);
+const LEASE_REVISION = 1;
+const RENEW_MS = 1_500;
 const WORKER = '0193b0a0-0000-7000-8000-0000000000aa';
 
 type ExecuteCall = Parsed<typeof mcpBroker.executeCall>;
@@ -128,6 +130,7 @@ export class World {
   readonly responder: Responder;
   readonly #forgotten = new Set<string>();
   readonly #runs = new Map<string, TestRun>();
+  #holding: NodeJS.Timeout | undefined;
 
   private constructor(
     readonly nats: TestNats,
@@ -140,7 +143,18 @@ export class World {
 
   static async start(): Promise<World> {
     const [nats, postgres] = await Promise.all([startNats(), startPostgres()]);
-    return new World(nats, postgres);
+    const world = new World(nats, postgres);
+    await world.#hold();
+    return world;
+  }
+
+  /** Holds the instance's lease, as the owner of a server does: without it a gateway takes calls for lost. */
+  async #hold(): Promise<void> {
+    const bucket = await new Kvm(this.nats.connection).open(buckets.leases5s.name);
+    const hold = () => bucket.put(leaseKey.instance(INSTANCE), JSON.stringify({ since: LEASE_REVISION }));
+    await hold();
+    // Where a test takes NATS away, the lease lapses as it would.
+    this.#holding = setInterval(() => void hold().catch(() => undefined), RENEW_MS);
   }
 
   async gateway(environment: Readonly<Record<string, string>> = {}): Promise<RunningService> {
@@ -156,6 +170,7 @@ export class World {
   }
 
   async stop(): Promise<void> {
+    clearInterval(this.#holding);
     await Promise.all(this.gateways.map((gateway) => gateway.close()));
     await this.responder.close();
     await this.postgres.stop();
@@ -430,7 +445,7 @@ export class World {
   #broker(): void {
     this.responder.answer(mcpBroker.ensureInstance, (_input, call) => {
       this.ensured.push(call.keys.serverId);
-      return { instanceId: INSTANCE, leaseRevision: 1, callTimeoutMs: 10_000, onProgress: 'ignore' as const };
+      return { instanceId: INSTANCE, leaseRevision: LEASE_REVISION, callTimeoutMs: 10_000, onProgress: 'ignore' as const };
     });
     this.responder.answer(mcpBroker.executeCall, (input) => {
       this.executed.push(input);

@@ -85,7 +85,8 @@ class Handlers {
 class TestModule {}
 
 const VALID = { publicKey: `U${'A'.repeat(55)}`, proof: '', at: '2030-01-02T03:04:05.000Z' };
-const dynamic = [sessionService.runOutput];
+/** What the real admin-api hears beside what is tried here. */
+const dynamic = [sessionService.runOutput, sessionService.interactionRequested, toolGateway.callParked];
 const options = () => ({ nats, postgres, config: Settings, database: openDatabase, dynamic, environment: { GREETING: 'hello' } });
 
 async function ops(port: number, path: string): Promise<{ readonly status: number; readonly text: string }> {
