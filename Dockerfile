@@ -40,4 +40,4 @@ EXPOSE 9090
 ARG APP
 # In a container, what may be reached is decided by what is published.
 ENV APP=${APP} OPS_PORT=9090 AMBIT_LISTEN=0.0.0.0
-CMD ["/bin/sh", "-c", "exec node $(test ! -f /run/ambit/service.env || echo --env-file=/run/ambit/service.env) apps/$APP/dist/main.js"]
+CMD ["/bin/sh", "-c", "exec node $(test ! -f /run/ambit/service.env || echo --env-file=/run/ambit/service.env) --max-semi-space-size=8 apps/$APP/dist/main.js"]
