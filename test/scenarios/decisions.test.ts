@@ -28,11 +28,15 @@ jest.setTimeout(180_000);
 
 const SIGN = { secret: 'hook-key' };
 const hookKey = canary('hookkey');
+const PUBLIC_URL = 'https://ambit.example';
 
 let scene: Scene;
 let receiver: Receiver;
 beforeAll(async () => {
-  scene = await Scene.start({ replicas: { 'tool-gateway': 2, 'admin-api': 2 } });
+  scene = await Scene.start({
+    replicas: { 'tool-gateway': 2, 'admin-api': 2 },
+    environment: { AMBIT_PUBLIC_URL: PUBLIC_URL },
+  });
   receiver = await Receiver.start();
   await http(scene.system, 'PUT /v1/secret/hook-key', { body: { from: 'store', value: hookKey } });
   await notify('decisions', [{ events: ['interaction.requested', 'call.parked'], webhook: { url: receiver.at('/all'), sign: SIGN } }]);
@@ -491,7 +495,8 @@ it('a webhook is told of each decision once, by two replicas, with a signature t
     if (told === undefined) throw new Error('nothing came');
     expect(told.headers['webhook-signature']).toBe(expectedSignature(told, hookKey));
     expect(Math.abs(Number(told.headers['webhook-timestamp']) * 1_000 - Date.now())).toBeLessThan(60_000);
-    expect(told.body).toEqual({ type: 'interaction.requested', timestamp: interaction.createdAt, data: { interaction, url: null } });
+    const url = `${PUBLIC_URL}/v1/interaction/${interaction.id}`;
+    expect(told.body).toEqual({ type: 'interaction.requested', timestamp: interaction.createdAt, data: { interaction, url } });
   }
   for (const interaction of asked.interactions) await delivered('decisions', interaction, 'delivered');
   expect(asked.interactions.map((interaction) => receiver.of('/all', requested(interaction)).length)).toEqual(Array(10).fill(1));
@@ -536,7 +541,8 @@ it('what a receiver refuses comes again, also when admin-api was killed meanwhil
   const lost = await waiting();
   await loseRequested(lost.run.ref.runId);
   await all(apis, (api) => api.start());
-  await receiver.times('/all', requested(lost.interactions[0]), 1);
+  const [found] = await receiver.times('/all', requested(lost.interactions[0]), 1);
+  expect(found?.body).toMatchObject({ data: { url: `${PUBLIC_URL}/v1/interaction/${lost.interactions[0]?.id}` } });
   const told = await receiver.times('/busy', requested(one), 3);
   await delivered('busy', one, 'delivered');
   expect(told).toHaveLength(3);

@@ -122,12 +122,12 @@ export class DeliveryService implements OnApplicationBootstrap, BeforeApplicatio
   }
 
   /** What there is to tell, read from its owner now; undefined where nobody has to do anything any more. */
-  async #dataOf({ event, about, link }: ClaimedDelivery): Promise<Readonly<Record<string, unknown>> | undefined> {
+  async #dataOf({ event, about }: ClaimedDelivery): Promise<Readonly<Record<string, unknown>> | undefined> {
     try {
       switch (event) {
         case 'interaction.requested': {
-          const interaction = await this.bus.call(sessionService.getInteraction, { id: about });
-          return interaction.status === 'pending' ? { interaction, url: link } : undefined;
+          const { url, ...interaction } = await this.bus.call(sessionService.getInteraction, { id: about });
+          return interaction.status === 'pending' ? { interaction, url } : undefined;
         }
         case 'call.parked': {
           const call = await this.bus.call(toolGateway.getCall, { operationId: about });

@@ -72,7 +72,7 @@ export class MissedEvents implements OnApplicationBootstrap, OnModuleDestroy {
 
   async #pending(projectId: string, cursor: string | undefined): Promise<FoundPage> {
     const page = await this.bus.call(sessionService.listInteractions, { projectId, status: 'pending', cursor, limit: PAGE });
-    return { ...page, items: page.items.map((interaction) => happeningOf.interaction(interaction, null)) };
+    return { ...page, items: page.items.map(happeningOf.interaction) };
   }
 
   async #parked(projectId: string, cursor: string | undefined): Promise<FoundPage> {

@@ -16,7 +16,6 @@ export interface ClaimedDelivery {
   readonly event: NotifiedEvent;
   readonly eventId: string;
   readonly about: string;
-  readonly link: string | null;
   readonly occurredAt: Date;
   readonly attempts: number;
   /** Since it was stored, by the database's clock. */
@@ -110,18 +109,18 @@ export class NotifyRepository {
   }
 
   /**
-   * Stores what happened once for each webhook of its project that wants it; gives how many are new. A link that was unknown is put in. What was
-   * `found` and not heard may be old: of that a webhook gets what happened since it was made.
+   * Stores what happened once for each webhook of its project that wants it; gives how many are new. What was `found` and
+   * not heard may be old: of that a webhook gets what happened since it was made.
    */
   async add(happenings: readonly Happening[], how: { readonly found: boolean }): Promise<number> {
     const rows = JSON.stringify(happenings.map((one) => ({ ...one, eventId: eventIdOf(one) })));
     return this.db.$executeRaw`
-      INSERT INTO "admin_api"."notify_delivery" AS d
-        ("sink_id", "event_id", "event", "about", "link", "occurred_at", "status", "attempts", "due_at", "created_at")
-      SELECT s."id", h->>'eventId', h->>'event', h->>'about', h->>'link', (h->>'at')::timestamptz, 'pending', 0, now(), now()
+      INSERT INTO "admin_api"."notify_delivery"
+        ("sink_id", "event_id", "event", "about", "occurred_at", "status", "attempts", "due_at", "created_at")
+      SELECT s."id", h->>'eventId', h->>'event', h->>'about', (h->>'at')::timestamptz, 'pending', 0, now(), now()
       FROM jsonb_array_elements(${rows}::jsonb) AS h JOIN "admin_api"."notify_sink" s
         ON s."project_id" = h->>'projectId' AND h->>'event' = ANY(s."events") AND (NOT ${how.found}::boolean OR s."created_at" <= (h->>'at')::timestamptz)
-      ON CONFLICT ("sink_id", "event_id") DO UPDATE SET "link" = excluded."link" WHERE d."link" IS NULL AND excluded."link" IS NOT NULL`;
+      ON CONFLICT ("sink_id", "event_id") DO NOTHING`;
   }
 
   /** Takes what is due, a few of each webhook, and none of those that are `busy`. Whatever is not settled within the lease is due again. */
@@ -143,7 +142,7 @@ export class NotifyRepository {
       UPDATE "admin_api"."notify_delivery" t
       SET "claim" = ${claim}::uuid, "attempts" = t."attempts" + 1, "due_at" = now() + make_interval(secs => ${leaseMs / 1_000}::float8)
       FROM "due", "admin_api"."notify_sink" s WHERE t."id" = "due"."id" AND s."id" = t."sink_id"
-      RETURNING t."id", t."sink_id"::text AS "sinkId", t."claim"::text AS "claim", t."event", t."event_id" AS "eventId", t."about", t."link",
+      RETURNING t."id", t."sink_id"::text AS "sinkId", t."claim"::text AS "claim", t."event", t."event_id" AS "eventId", t."about",
         t."occurred_at" AS "occurredAt", t."attempts", (extract(epoch FROM now() - t."created_at") * 1000)::float8 AS "ageMs",
         s."project_id" AS "projectId", s."url", s."secret"`;
     return rows.map((row) => ({ ...row, event: NotifiedEvent.parse(row.event) }));

@@ -103,12 +103,12 @@ export class NotifyService {
     throw fault(httpApi.deleteSecret, 'SECRET_IN_USE', { servers: [], webhooks: users.map(({ webhook }) => webhook.url) });
   }
 
-  requested({ interaction, url }: Requested): Promise<void> {
-    return this.#heard(happeningOf.interaction(interaction, url));
+  requested({ interaction }: Requested): Promise<void> {
+    return this.#heard(happeningOf.interaction(interaction));
   }
 
   async parked({ operationId, projectId, at }: Parked): Promise<void> {
-    if (projectId !== undefined) return this.#heard({ event: 'call.parked', about: operationId, projectId, link: null, at });
+    if (projectId !== undefined) return this.#heard({ event: 'call.parked', about: operationId, projectId, at });
     return this.#heard(happeningOf.parkedCall(await this.bus.call(toolGateway.getCall, { operationId })));
   }
 

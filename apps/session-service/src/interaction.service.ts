@@ -41,7 +41,7 @@ export class InteractionService {
   async get(id: string): Promise<Output<typeof sessionService.getInteraction>> {
     const interaction = await interactions.find(this.transactions.read, id);
     if (interaction === undefined) throw fault(sessionService.getInteraction, 'NO_INTERACTION');
-    return publicInteraction(interaction);
+    return { ...publicInteraction(interaction), url: this.#url(id) };
   }
 
   async list({

@@ -447,7 +447,7 @@ export const sessionService = {
     output: z.object({ interactions: z.array(z.object({ operationId: Hex64, interactionId: Uuid, status: InteractionStatus })) }),
     errors: refusing('APPROVAL_CAPACITY', 'TURN_ENDED'), idempotent: true,
   }),
-  getInteraction: rpc('ambit.rpc.session-service.v1.interaction.get', { summary: 'One interaction', input: z.object({ id: Uuid }), output: Interaction, errors: { NO_INTERACTION: noInteraction }, idempotent: true }),
+  getInteraction: rpc('ambit.rpc.session-service.v1.interaction.get', { summary: 'One interaction, and where a person decides it', input: z.object({ id: Uuid }), output: Interaction.extend({ url: z.string().max(2_048).nullable().default(null) }), errors: { NO_INTERACTION: noInteraction }, idempotent: true }),
   listInteractions: rpc('ambit.rpc.session-service.v1.interaction.list', { summary: 'Interactions, oldest first', input: z.object({ projectId: ProjectId.optional(), sessionId: Uuid.optional(), runId: Uuid.optional(), status: InteractionStatus.optional(), ...PageInput }), output: page(Interaction), idempotent: true }),
   decideInteraction: rpc('ambit.rpc.session-service.v1.interaction.decide', {
     summary: 'A person’s decision; only the first pending of a session may be answered',

@@ -6,8 +6,6 @@ export interface Happening {
   /** The interaction or operation that it is about. */
   readonly about: string;
   readonly projectId: string;
-  /** Where a person goes on from here. */
-  readonly link: string | null;
   readonly at: string;
 }
 
@@ -18,11 +16,10 @@ export function eventIdOf({ event, about }: Pick<Happening, 'event' | 'about'>):
 
 /** What happened, as its owner tells of it. */
 export const happeningOf = {
-  interaction: ({ id, projectId, createdAt }: Pick<Interaction, 'id' | 'projectId' | 'createdAt'>, link: string | null): Happening => ({
+  interaction: ({ id, projectId, createdAt }: Pick<Interaction, 'id' | 'projectId' | 'createdAt'>): Happening => ({
     event: 'interaction.requested',
     about: id,
     projectId,
-    link,
     at: createdAt,
   }),
   parkedCall: ({
@@ -34,7 +31,6 @@ export const happeningOf = {
     event: 'call.parked',
     about: operationId,
     projectId,
-    link: null,
     at: endedAt ?? claimedAt,
   }),
 };
