@@ -184,9 +184,7 @@ export class InstanceService implements BeforeApplicationShutdown {
   }
 
   private async start(row: ServerRow, instanceId: string): Promise<number> {
-    // Remembered before it runs: a revocation that comes in between must find it, and so must whoever counts.
-    await this.servers.rememberInstance(instanceId, { serverId: row.id, generation: row.configGeneration, at: new Date() });
-    await this.mayBeOneMore(row, instanceId);
+    await this.remember(row, instanceId);
     this.connecting.set(row.id, (this.connecting.get(row.id) ?? 0) + 1);
     try {
       const spec = specOf(row);
@@ -207,6 +205,20 @@ export class InstanceService implements BeforeApplicationShutdown {
     }
   }
 
+  /** Remembers an instance before it runs: a revocation that comes in between must find it, and so must whoever counts. */
+  private async remember(row: ServerRow, instanceId: string): Promise<void> {
+    const start = { instanceId, serverId: row.id, generation: row.configGeneration, startedAt: new Date() };
+    const isNew = await this.servers.rememberStart(start);
+    try {
+      await this.mayBeOneMore(row, instanceId);
+    } catch (error) {
+      // What was remembered before is another replica's start of the same instance, or what one left behind.
+      if (isNew) await this.servers.forgetStart(start);
+      throw error;
+    }
+    if (!isNew) await this.servers.rememberRestart(start);
+  }
+
   /** Throws where as many others of this server live as it may have. Those that begin at once count each other: they may all be refused, and none is too many. */
   private async mayBeOneMore(row: ServerRow, instanceId: string): Promise<void> {
     const { instances, timeouts } = specOf(row);
@@ -220,7 +232,7 @@ export class InstanceService implements BeforeApplicationShutdown {
     const leases = await Promise.all(others.map((other) => this.leases.read(other.instanceId)));
     const ended = others.filter(({ startedAt }, index) => leases[index] === undefined && startedAt.getTime() < startedBefore);
     if (others.length - ended.length < instances.max) return this.servers.forgetInstances(ended.map((other) => other.instanceId));
-    await this.servers.forgetInstances([...ended.map((other) => other.instanceId), instanceId]);
+    await this.servers.forgetInstances(ended.map((other) => other.instanceId));
     throw unavailable(
       `${instances.max} instances of this server run already, as many as it may have; try again later, or raise instances.max`,
     );

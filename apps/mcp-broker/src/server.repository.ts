@@ -32,6 +32,13 @@ export interface Where {
   readonly owner?: string | undefined;
   readonly set?: string | undefined;
 }
+/** That an instance is being started. */
+interface InstanceStart {
+  readonly instanceId: string;
+  readonly serverId: string;
+  readonly generation: number;
+  readonly startedAt: Date;
+}
 
 /** Where servers, their catalogues and their instances stand. Each change moves the owner's epoch and tells of itself by the outbox. */
 @Injectable()
@@ -206,12 +213,18 @@ export class ServerRepository {
     return this.db.brokerCatalogue.findUnique({ where: { serverId: id }, select: { catalogHash: true, tools: true } });
   }
 
-  async rememberInstance(
-    instanceId: string,
-    of: { readonly serverId: string; readonly generation: number; readonly at: Date },
-  ): Promise<void> {
-    const data = { serverId: of.serverId, generation: of.generation, startedAt: of.at };
-    await this.db.brokerInstance.upsert({ where: { instanceId }, create: { instanceId, ...data }, update: data });
+  /** Remembers a start, unless one of this instance is remembered; says whether it was new. */
+  async rememberStart({ instanceId, ...start }: InstanceStart): Promise<boolean> {
+    const { count } = await this.db.brokerInstance.createMany({ data: [{ instanceId, ...start }], skipDuplicates: true });
+    return count === 1;
+  }
+  /** Puts a start in the place of an earlier one of the same instance. */
+  async rememberRestart({ instanceId, ...start }: InstanceStart): Promise<void> {
+    await this.db.brokerInstance.upsert({ where: { instanceId }, create: { instanceId, ...start }, update: start });
+  }
+  /** Forgets a start, unless another one of this instance took its place. */
+  async forgetStart({ instanceId, startedAt }: InstanceStart): Promise<void> {
+    await this.db.brokerInstance.deleteMany({ where: { instanceId, startedAt } });
   }
   async forgetInstances(instanceIds: readonly string[]): Promise<void> {
     await this.db.brokerInstance.deleteMany({ where: { instanceId: { in: [...instanceIds] } } });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { instanceId as idOf } from '@ambit/capability';
 import { buckets, epochKey, Fault, mcpBroker, mcpRunner, type Input, type Output } from '@ambit/contracts';
 import { openDatabase } from '@ambit/db';
 import type { RunningService } from '@ambit/service';
@@ -9,6 +10,7 @@ import {
   startPostgres,
   startService,
   until,
+  withClient,
   type Collector,
   type TestNats,
   type TestPostgres,
@@ -202,6 +204,15 @@ describe('the built-in echo server', () => {
     await expect(ensureFor(three)).rejects.toMatchObject({
       code: 'SERVER_UNAVAILABLE',
       data: { reason: expect.stringContaining('instances.max') },
+    });
+    // Another replica is starting that very instance: a refusal here leaves its start remembered.
+    const { configGeneration: generation, id: serverId } = fresh;
+    const instanceId = idOf({ serverId, configGeneration: generation, scope: `session:${three}`, credentialSubject: 'shared' });
+    await withClient(postgres.url, async (client) => {
+      const instance = '"mcp_broker"."instance"';
+      await client.query(`INSERT INTO ${instance} VALUES ($1, $2, $3, now())`, [instanceId, serverId, generation]);
+      await expect(ensureFor(three)).rejects.toMatchObject({ code: 'SERVER_UNAVAILABLE' });
+      expect((await client.query(`SELECT FROM ${instance} WHERE "instance_id" = $1`, [instanceId])).rowCount).toBe(1);
     });
     // Whoever has one keeps it.
     expect(await ensureFor(one)).toEqual(first);
