@@ -34,8 +34,13 @@ const LEASE_POLL_MS = 100;
 const RUNNER_BACK_WITHIN_MS = 10_000;
 /** A runner that dies while it starts a server says nothing; whoever is asked again joins the start, or begins it. */
 const ASKED_AGAIN_MS = 5_000;
-/** After this time a lease of five seconds is gone with its holder. */
-const LAPSED_MS = 10_000;
+/** How much longer than a runner a start's answer may take. */
+const RUNNER_ANSWERS_WITHIN_MS = 10_000;
+/**
+ * What a start may take beyond `startMs`: until a runner is back, until its answer is given up, and until a lease of five seconds is gone
+ * with its holder. What was started before that and has no lease has ended.
+ */
+const LAPSED_MS = RUNNER_BACK_WITHIN_MS + RUNNER_ANSWERS_WITHIN_MS + 10_000;
 /** A lease lapses 5 s after its silent holder's last word. */
 const CLOSED_WITHIN_MS = 10_000;
 
@@ -196,7 +201,8 @@ export class InstanceService implements BeforeApplicationShutdown {
       await this.mayLive(row);
       return revision;
     } catch (error) {
-      await this.servers.forgetInstances([instanceId]);
+      // Whoever did not answer in time may still start it.
+      if (!(error instanceof Fault) || error.code !== 'TIMEOUT') await this.servers.forgetInstances([instanceId]);
       throw await this.failed(row, error);
     } finally {
       const left = (this.connecting.get(row.id) ?? 1) - 1;
@@ -272,7 +278,10 @@ export class InstanceService implements BeforeApplicationShutdown {
     const { startTimeoutMs } = start.server;
     for (const until = performance.now() + Math.min(startTimeoutMs, RUNNER_BACK_WITHIN_MS); ; await wait(LEASE_POLL_MS)) {
       try {
-        return await this.bus.call(mcpRunner.startInstance, start, { timeoutMs: startTimeoutMs + 10_000, eachMs: ASKED_AGAIN_MS });
+        return await this.bus.call(mcpRunner.startInstance, start, {
+          timeoutMs: startTimeoutMs + RUNNER_ANSWERS_WITHIN_MS,
+          eachMs: ASKED_AGAIN_MS,
+        });
       } catch (error) {
         if (!(error instanceof Fault) || error.code !== 'UNAVAILABLE' || performance.now() > until) throw error;
       }
