@@ -55,7 +55,7 @@ export class RestoreService implements OnModuleInit, OnModuleDestroy {
           const { action, target } = record;
           const refused = await this.#take(taking, action);
           if (refused === undefined) this.log.warn({ action, target }, 'taken away again: the backup did not know of it');
-          else if (refused.code.endsWith('_UNKNOWN'))
+          else if (refused.status === 404)
             this.log.info({ action, target, code: refused.code }, 'the backup does not have what was taken away');
           else
             this.log.error(
