@@ -602,6 +602,16 @@ it('webhooks are for administrators, are changed in place, and hold on to their 
   const token = await tokenFor(scene.system, { principal: 'user:viewer', role: 'viewer' });
   for (const path of ['/v1/notify', `/v1/notify/${sink?.['id']}/delivery`] as const)
     expect(await http(scene.system, `GET ${path}`, { token })).toMatchObject({ status: 403 });
+  const url: string = sink?.['webhook'].url;
+  // Nor does a plan, which readers may make, or a record, which auditors may read, say where they are.
+  const nothing = { desired: { apiVersion: 'ambit/v1', set: 'decisions' }, prune: true };
+  expect(JSON.stringify((await http(scene.system, 'POST /v1/plan', { body: nothing })).body)).toContain(url);
+  const plan = await http(scene.system, 'POST /v1/plan', { token, body: nothing });
+  expect(plan.status).toBe(200);
+  expect(JSON.stringify(plan.body)).not.toContain(new URL(url).host);
+  const records = async () => (await http(scene.system, `GET /v1/audit?target=notify:${sink?.['id']}`)).body['items'];
+  await until(async () => (await records()).length > 0);
+  expect(await records()).toMatchObject([{ action: 'notify.put', reason: new URL(url).origin }]);
   expect(await http(scene.system, `GET /v1/notify/${randomUUID()}/delivery`)).toMatchObject({
     status: 404,
     body: { code: 'NOTIFY_UNKNOWN' },

@@ -87,12 +87,13 @@ export class NotifyService {
     const { events, secret } = notifyState(wanted);
     const { url } = wanted.webhook;
     await this.sinks.put({ id: randomUUID(), url, events, secret, ...place }, (id) =>
-      auditOf(request, { action: 'notify.put', target: `notify:${id}`, projectId: place.projectId, reason: url }),
+      auditOf(request, { action: 'notify.put', target: `notify:${id}`, projectId: place.projectId, reason: new URL(url).origin }),
     );
   }
 
   async remove(id: string, about: { readonly projectId: string; readonly url: string }, request: Doing): Promise<void> {
-    const { projectId, url: reason } = about;
+    const { projectId, url } = about;
+    const reason = new URL(url).origin;
     await this.sinks.remove(id, auditOf(request, { action: 'notify.removed', target: `notify:${id}`, projectId, reason }));
   }
 

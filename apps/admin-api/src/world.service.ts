@@ -34,7 +34,8 @@ export class WorldService {
       allPages((cursor) => this.bus.call(sessionService.listAgents, { projectId, cursor, limit: LIMIT }, options)),
       allPages((cursor) => this.bus.call(skillStore.listSkills, { projectId, cursor, limit: LIMIT }, options)),
       this.access.listGrants({}, { limit: 10_000 }),
-      this.notify.list({ projectId }, { limit: 10_000 }),
+      // Their URLs may hold secrets, and a plan is also for those who only read.
+      asking.caller.may('administer', { projectId }) ? this.notify.list({ projectId }, { limit: 10_000 }) : [],
     ]);
     return [
       ...projects.map((project): FoundThing => ({
