@@ -12,8 +12,8 @@ import { WebhookSender } from './webhook.sender.js';
 const LOOK_MS = 1_000;
 /** What a receiver may take to answer. */
 const ANSWER_MS = 10_000;
-/** What an attempt may take altogether: reading, signing, sending. Then it is anybody's again. */
-const LEASE_MS = 30_000;
+/** Longer than the 30 s that an attempt may take altogether: 10 s each to read, to sign, to send; the rest is to settle it. Then it is anybody's. */
+const LEASE_MS = 45_000;
 /** Requests that one webhook gets at once from this process, and all of them together: a slow receiver keeps no other waiting. */
 const AT_ONCE = { perSink: 4, limit: 32 };
 const TRIM_MS = 3_600_000;
@@ -86,7 +86,8 @@ export class DeliveryService implements OnApplicationBootstrap, BeforeApplicatio
       const attempt = await this.#attempt(delivery);
       const { attempts, ageMs, eventId, sinkId } = delivery;
       const verdict = verdictOf(attempt, { attempts, ageMs, chance: Math.random() });
-      await this.deliveries.settle(delivery, verdict);
+      // Somebody else has it meanwhile, and says how it ended.
+      if (!(await this.deliveries.settle(delivery, verdict))) return;
       if (verdict.status === 'failed')
         this.log.error({ eventId, sinkId, attempts, reason: verdict.error }, 'a webhook was not told: given up');
       else if (verdict.status === 'pending')
