@@ -1,5 +1,5 @@
 import { Bus } from '@ambit/bus';
-import { sessionService, toolGateway, type NotifySink } from '@ambit/contracts';
+import { sessionService, toolGateway, type NotifiedEvent } from '@ambit/contracts';
 import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
 import { DeliveryService } from './delivery.service.js';
@@ -7,7 +7,6 @@ import { happeningOf, type Happening } from './domain/notify.js';
 import { NotifyRepository } from './notify.repository.js';
 
 const ROUND_MS = 60_000;
-const SINKS = 1_000;
 const PAGE = 200;
 /** Pages of one project that one round looks through at most. */
 const PAGES = 20;
@@ -22,6 +21,10 @@ interface FoundPage {
 /** Finds what webhooks are to be told and no event told us: events are hints, what waits for a person stands at its owner. */
 @Injectable()
 export class MissedEvents implements OnApplicationBootstrap, OnModuleDestroy {
+  readonly #found: Readonly<Record<NotifiedEvent, (projectId: string, cursor: string | undefined) => Promise<FoundPage>>> = {
+    'interaction.requested': (projectId, cursor) => this.#pending(projectId, cursor),
+    'call.parked': (projectId, cursor) => this.#parked(projectId, cursor),
+  };
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
 
@@ -49,14 +52,8 @@ export class MissedEvents implements OnApplicationBootstrap, OnModuleDestroy {
   }
 
   async #look(): Promise<void> {
-    const sinks = await this.sinks.list({}, { limit: SINKS });
     const young = new Date(Date.now() - YOUNG_MS).toISOString();
-    for (const projectId of new Set(sinks.map((sink) => sink.projectId))) {
-      const wants = (event: NotifySink['events'][number]) =>
-        sinks.some((sink) => sink.projectId === projectId && sink.events.includes(event));
-      if (wants('interaction.requested')) await this.#add(young, (cursor) => this.#pending(projectId, cursor));
-      if (wants('call.parked')) await this.#add(young, (cursor) => this.#parked(projectId, cursor));
-    }
+    for (const { projectId, event } of await this.sinks.wanted()) await this.#add(young, (cursor) => this.#found[event](projectId, cursor));
   }
 
   async #add(young: string, read: (cursor: string | undefined) => Promise<FoundPage>): Promise<void> {

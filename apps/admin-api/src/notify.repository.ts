@@ -76,6 +76,13 @@ export class NotifyRepository {
     return rows.map(sinkOf);
   }
 
+  /** What webhooks want to be told of, each event of each project once. */
+  async wanted(): Promise<{ readonly projectId: string; readonly event: NotifiedEvent }[]> {
+    const rows = await this.db.$queryRaw<{ readonly projectId: string; readonly event: string }[]>`
+      SELECT DISTINCT "project_id" AS "projectId", unnest("events") AS "event" FROM "admin_api"."notify_sink"`;
+    return rows.map(({ projectId, event }) => ({ projectId, event: NotifiedEvent.parse(event) }));
+  }
+
   async find(id: string): Promise<NotifySink | undefined> {
     const row = await this.db.adminNotifySink.findUnique({ where: { id } });
     return row === null ? undefined : sinkOf(row);
