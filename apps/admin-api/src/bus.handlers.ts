@@ -8,17 +8,16 @@ import {
   toolGateway,
   type AuditAppended,
   type Parsed,
+  type Payload,
 } from '@ambit/contracts';
 import { Controller } from '@nestjs/common';
-import type { z } from 'zod';
 import { AuditService } from './audit.service.js';
 import { NotifyService } from './notify.service.js';
 import { RenewalService } from './renewal.service.js';
 
 /** Each call leaves a record; their order is in their numbers. */
 const MANY = { concurrency: 8 };
-/** Nobody else keeps what a webhook is to be told: whatever is away meanwhile, it comes again. */
-const KEPT = { concurrency: 4, maxDeliveries: 100 };
+const FEW = { concurrency: 4 };
 
 /** What this service answers and hears on the bus. */
 @Controller()
@@ -33,11 +32,11 @@ export class BusHandlers {
     return this.renewal.renew(input, call);
   }
 
-  @Hears(sessionService.interactionRequested, KEPT) requested(event: z.output<(typeof sessionService.interactionRequested)['payload']>) {
+  @Hears(sessionService.interactionRequested, FEW) requested(event: Payload<typeof sessionService.interactionRequested>) {
     return this.notify.requested(event);
   }
 
-  @Hears(toolGateway.callParked, KEPT) parked(event: z.output<(typeof toolGateway.callParked)['payload']>) {
+  @Hears(toolGateway.callParked, FEW) parked(event: Payload<typeof toolGateway.callParked>) {
     return this.notify.parked(event);
   }
 

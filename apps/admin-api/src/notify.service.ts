@@ -1,16 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { Bus } from '@ambit/bus';
 import { Egress } from '@ambit/egress';
 import {
   fault,
   httpApi,
   platformFault,
-  sessionService,
-  toolGateway,
   type Notify,
   type NotifyDelivery,
   type NotifySink,
   type Payload,
+  type sessionService,
+  type toolGateway,
 } from '@ambit/contracts';
 import { CONFIG } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
@@ -32,7 +31,6 @@ export class NotifyService {
   readonly #egress: Egress;
 
   constructor(
-    private readonly bus: Bus,
     private readonly sinks: NotifyRepository,
     private readonly deliveries: DeliveryService,
     @Inject(CONFIG) config: AdminApiConfig,
@@ -108,9 +106,9 @@ export class NotifyService {
     return this.#heard(happeningOf.interaction(interaction));
   }
 
+  /** Events from before there were webhooks have no project; what is parked still is found where it stands. */
   async parked({ operationId, projectId, at }: Parked): Promise<void> {
-    if (projectId !== undefined) return this.#heard({ event: 'call.parked', about: operationId, projectId, at });
-    return this.#heard(happeningOf.parkedCall(await this.bus.call(toolGateway.getCall, { operationId })));
+    if (projectId !== undefined) await this.#heard({ event: 'call.parked', about: operationId, projectId, at });
   }
 
   async #heard(happening: Happening): Promise<void> {
