@@ -40,6 +40,7 @@ export class DeliveryService implements OnApplicationBootstrap, BeforeApplicatio
 
   onApplicationBootstrap(): void {
     this.#timers = [setInterval(() => this.wake(), LOOK_MS), setInterval(() => void this.#trim(), TRIM_MS)];
+    void this.#trim();
   }
 
   async beforeApplicationShutdown(): Promise<void> {

@@ -179,7 +179,7 @@ export class NotifyRepository {
   }
 
   /** Forgets what ended before a moment. */
-  async trim(before: Date): Promise<number> {
-    return (await this.db.adminNotifyDelivery.deleteMany({ where: { endedAt: { lt: before } } })).count;
+  async trim(before: Date): Promise<void> {
+    await this.db.adminNotifyDelivery.deleteMany({ where: { endedAt: { lt: before } } });
   }
 }
