@@ -7,7 +7,7 @@ import { resolve, sep } from 'node:path';
 import type { BrokerConfig } from './config.js';
 import { isHeaderValue } from './domain/put-server.js';
 import { Seal } from './seal.js';
-import { SecretRepository } from './secret.repository.js';
+import { SecretRepository, type SecretRow } from './secret.repository.js';
 
 const LARGEST_FILE = 64 * 1024;
 export const nameOf = (projectId: string, name: string): string => `${projectId}/${name}`;
@@ -37,7 +37,7 @@ export class SecretResolver {
     const values = transport.type === 'stdio' ? transport.env : transport.type === 'inmemory' ? {} : transport.headers;
     const resolved: Record<string, string> = {};
     for (const [field, value] of Object.entries(values)) {
-      const text = typeof value === 'string' ? value : await this.valueOf(projectId, value.secret);
+      const text = typeof value === 'string' ? value : await this.named(projectId, value.secret);
       if (transport.type !== 'stdio' && !isHeaderValue(text))
         throw new Error(`The value of the header ${field} holds line breaks or characters that no header may hold`);
       resolved[field] = text;
@@ -46,9 +46,8 @@ export class SecretResolver {
   }
 
   /** The value of one secret. Throws {@link SecretUnreadable} with a sentence that names the secret, never its value. */
-  async valueOf(projectId: string, name: string): Promise<string> {
-    const row = await this.repository.find({ projectId, name });
-    if (row === null) throw new SecretUnreadable(`The secret ${name} does not exist`);
+  async valueOf(row: SecretRow): Promise<string> {
+    const { projectId, name } = row;
     if (row.from === 'env')
       return present(process.env[row.key ?? ''], `The secret ${name} stands in the variable ${row.key ?? ''}, which is not set here`);
     if (row.from === 'file') return this.fileOf(name, row.key ?? '');
@@ -56,6 +55,12 @@ export class SecretResolver {
     if (this.seal === undefined || row.keyId !== this.seal.keyId)
       throw new SecretUnreadable(`The secret ${name} is sealed with the key ${row.keyId ?? 'none'}, which this process does not have`);
     return this.seal.open(sealed, nameOf(projectId, name));
+  }
+
+  private async named(projectId: string, name: string): Promise<string> {
+    const row = await this.repository.find({ projectId, name });
+    if (row === null) throw new SecretUnreadable(`The secret ${name} does not exist`);
+    return this.valueOf(row);
   }
 
   private async fileOf(name: string, key: string): Promise<string> {

@@ -38,9 +38,10 @@ export class SecretService {
 
   /** Only the signature leaves: whoever signs for a secret never holds it. */
   async sign({ projectId, name, text }: Parsed<typeof mcpBroker.signWithSecret>): Promise<Returns<typeof mcpBroker.signWithSecret>> {
-    if ((await this.repository.find({ projectId, name })) === null) throw fault(mcpBroker.signWithSecret, 'SECRET_UNKNOWN', { name });
+    const row = await this.repository.find({ projectId, name });
+    if (row === null) throw fault(mcpBroker.signWithSecret, 'SECRET_UNKNOWN', { name });
     try {
-      const signature = signatureOf(text, await this.resolver.valueOf(projectId, name));
+      const signature = signatureOf(text, await this.resolver.valueOf(row));
       if (signature === undefined) throw new SecretUnreadable(`The secret ${name} begins with whsec_ and holds no key in base64 behind it`);
       return { signature };
     } catch (error) {
