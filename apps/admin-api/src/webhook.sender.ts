@@ -1,7 +1,6 @@
-import { egressRefused, guardedLookup, type Egress } from '@ambit/egress';
+import { guardedLookup, requireOpen, type Egress } from '@ambit/egress';
 import { Agent as HttpAgent, request as httpRequest } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
-import { isIP } from 'node:net';
 
 /** A request that is to be sent, as its headers and bytes. */
 export interface WebhookRequest {
@@ -12,15 +11,15 @@ export interface WebhookRequest {
 
 /** Sends webhooks: to open addresses alone, without following anybody elsewhere, and without reading more than the status of an answer. */
 export class WebhookSender {
-  readonly #egress: Egress;
+  readonly #allows: (address: string) => boolean;
   readonly #withinMs: number;
   readonly #agents;
 
   constructor(egress: Egress, options: { readonly withinMs: number }) {
-    this.#egress = egress;
+    this.#allows = (address) => egress.allows(address);
     this.#withinMs = options.withinMs;
     // One connection a request: a name is resolved, and its address judged, every time.
-    const pool = { keepAlive: false, lookup: guardedLookup((address) => egress.allows(address)) };
+    const pool = { keepAlive: false, lookup: guardedLookup(this.#allows) };
     this.#agents = { 'http:': new HttpAgent(pool), 'https:': new HttpsAgent(pool) };
   }
 
@@ -39,10 +38,8 @@ export class WebhookSender {
   #statusOf({ url, headers, body }: WebhookRequest, signal: AbortSignal): Promise<number> {
     return new Promise((fulfil, reject) => {
       const target = new URL(url);
-      const host = target.hostname.replace(/^\[|\]$/g, '');
       const protocol = target.protocol === 'https:' ? 'https:' : 'http:';
-      // An address needs no look-up, so it is judged here.
-      if (isIP(host) !== 0 && !this.#egress.allows(host)) throw egressRefused(host);
+      requireOpen(target, this.#allows);
       const request = (protocol === 'https:' ? httpsRequest : httpRequest)(target, {
         method: 'POST',
         agent: this.#agents[protocol],

@@ -1,3 +1,3 @@
 export { Egress } from './egress.js';
 export { EgressConfig } from './egress-config.js';
-export { egressRefused, guardedLookup } from './guarded-lookup.js';
+export { guardedLookup, requireOpen } from './guarded-lookup.js';

@@ -1,8 +1,7 @@
-import { egressRefused, guardedLookup } from '@ambit/egress';
+import { guardedLookup, requireOpen } from '@ambit/egress';
 import type { FetchLike } from '@modelcontextprotocol/client';
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
-import { isIP } from 'node:net';
 import { TooLargeError } from './outcome.js';
 
 /** The most that one answer of a server, or one event of its streams, may weigh: a result of 32 MiB with what JSON-RPC puts around it. */
@@ -30,10 +29,9 @@ export function egressFetch(options: EgressOptions): FetchLike {
   return (input, init) =>
     new Promise((fulfil, reject) => {
       const url = new URL(input);
-      const host = url.hostname.replace(/^\[|\]$/g, '');
       if (url.protocol !== 'http:' && url.protocol !== 'https:')
         throw new TypeError(`${url.protocol} is no protocol of MCP servers; http and https are`);
-      if (isIP(host) !== 0 && !options.allows(host)) throw egressRefused(host);
+      requireOpen(url, options.allows);
       const body = typeof init?.body === 'string' ? init.body : undefined;
       const headers = Object.fromEntries(new Headers(init?.headers));
       if (body !== undefined) headers['content-length'] = String(Buffer.byteLength(body));
