@@ -16,7 +16,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { auditOf } from './admin-audit.js';
 import type { AdminApiConfig } from './config.js';
 import { DeliveryService } from './delivery.service.js';
-import { happeningOf, notifyState, urlProblem, type Happening } from './domain/notify.js';
+import { happeningOf, notifyState, type Happening } from './domain/notify.js';
 import type { RequestContext } from './http/bound-route.js';
 import { NotifyRepository } from './notify.repository.js';
 import { paged, type Page } from './paging.js';
@@ -69,7 +69,7 @@ export class NotifyService {
         throw platformFault('INVALID_INPUT', { issues: [{ path: `${place}.url`, message }] }, `${place}.url: ${message}`);
       }
       urls.add(url);
-      const reason = urlProblem(url, { hostProblem: (host) => this.#egress.problemOf(host) });
+      const reason = this.#egress.problemOfUrl(url, 'who sent a request is in its signature');
       if (reason !== undefined) throw fault(httpApi.plan, 'URL_REFUSED', { reason }, `${place}.url: ${reason}`);
       if (!secrets.has(sign.secret))
         throw fault(

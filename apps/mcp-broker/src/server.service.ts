@@ -34,7 +34,14 @@ export class ServerService {
         audit: auditOf(call, { action: 'server.put', target: '', projectId: spec.projectId }),
         digest: (one) => (one === undefined ? null : digestOf(JSON.parse(one.spec))),
       },
-      (before, secrets) => decidePut({ before, spec, ifVersion, secrets, hostProblem: (host) => this.instances.egress.problemOf(host) }),
+      (before, secrets) =>
+        decidePut({
+          before,
+          spec,
+          ifVersion,
+          secrets,
+          urlProblem: (url) => this.instances.egress.problemOfUrl(url, 'put them in a header by reference to a secret'),
+        }),
     );
     await this.epochs.publish(moved);
     if (decision.endsInstances) await this.endOld(row);

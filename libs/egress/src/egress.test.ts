@@ -26,6 +26,11 @@ describe('addresses', () => {
     for (const closed of ['10.2.0.1', '169.254.169.254', '::1']) expect(egress.allows(closed)).toBe(false);
     expect(egress.problemOf('localhost')).toBeUndefined();
     expect(new Egress([]).problemOf('localhost')).toContain('AMBIT_EGRESS_ALLOW');
+    expect(new Egress([]).problemOfUrl('https://hooks.example/a?b', 'sign')).toBeUndefined();
+    for (const url of ['https://user@hooks.example/', 'https://user:pass@example.com/'])
+      expect(new Egress([]).problemOfUrl(url, 'sign')).toBe('A URL may not hold a name or password; sign');
+    for (const url of ['http://[::1]:80/', 'http://localhost/', 'http://169.254.169.254/mcp'])
+      expect(new Egress([]).problemOfUrl(url, 'sign')).toContain('AMBIT_EGRESS_ALLOW');
     expect(() => new Egress(['everything'])).toThrow('no address or range');
   });
 });

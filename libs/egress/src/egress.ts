@@ -47,6 +47,13 @@ export class Egress {
     return this.allowed.check(address, family) || !this.closed.check(address, family);
   }
 
+  /** Why a URL may not be called; undefined where it may, as far as it says itself. `instead` says where what sends to it has names and passwords. */
+  problemOfUrl(url: string, instead: string): string | undefined {
+    const { username, password, hostname } = new URL(url);
+    if (username !== '' || password !== '') return `A URL may not hold a name or password; ${instead}`;
+    return this.problemOf(hostname.replace(/^\[|\]$/g, ''));
+  }
+
   /** Why a host of a URL may not be called; undefined where it may, or is a name that the connection itself is asked about. */
   problemOf(host: string): string | undefined {
     const address = host === 'localhost' || host.endsWith('.localhost') ? '127.0.0.1' : host;

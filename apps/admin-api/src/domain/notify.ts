@@ -42,16 +42,3 @@ export function notifyState({ events, webhook }: Pick<Notify, 'events' | 'webhoo
 } {
   return { events: [...new Set(events)].sort(), secret: webhook.sign.secret };
 }
-
-interface UrlFacts {
-  /** Why an address may not be called; undefined where it may, or where it is a name that is resolved later. */
-  readonly hostProblem: (host: string) => string | undefined;
-}
-
-/** Why a webhook's URL is not taken; undefined where it is. */
-export function urlProblem(url: string, { hostProblem }: UrlFacts): string | undefined {
-  const parsed = new URL(url);
-  if (parsed.username !== '' || parsed.password !== '')
-    return 'A URL may not hold a name or password; who sent a request is in its signature';
-  return hostProblem(parsed.hostname.replace(/^\[|\]$/g, ''));
-}

@@ -13,8 +13,8 @@ export interface PutFacts {
   readonly ifVersion: number | undefined;
   /** Names of the project's secrets. */
   readonly secrets: ReadonlySet<string>;
-  /** Says why an address may not be called; undefined where it may, or where it is a name that is resolved later. */
-  readonly hostProblem: (host: string) => string | undefined;
+  /** Says why a URL may not be called; undefined where it may, or where its host is a name that is resolved later. */
+  readonly urlProblem: (url: string) => string | undefined;
 }
 
 export interface PutDecision {
@@ -34,7 +34,7 @@ export function decidePut(facts: PutFacts): PutDecision {
     throw fault(mcpBroker.putServer, 'SLUG_TAKEN', { owner: before.spec.owner });
   for (const name of secretsOf(spec.transport)) if (!facts.secrets.has(name)) throw fault(mcpBroker.putServer, 'SECRET_UNKNOWN', { name });
   if (spec.transport.type === 'http' || spec.transport.type === 'sse') {
-    checkUrl(spec.transport.url, facts.hostProblem);
+    checkUrl(spec.transport.url, facts.urlProblem);
     checkHeaders(spec.transport.headers);
   }
   const configGeneration = nextGeneration(
@@ -52,15 +52,13 @@ export function secretsOf(transport: Transport): readonly string[] {
   return [...new Set(Object.values(values).flatMap((value) => (typeof value === 'string' ? [] : [value.secret])))];
 }
 
-function checkUrl(url: string, hostProblem: PutFacts['hostProblem']): void {
-  const parsed = new URL(url);
+function checkUrl(url: string, urlProblem: PutFacts['urlProblem']): void {
+  const { protocol } = new URL(url);
   const refuse = (reason: string): never => {
     throw fault(mcpBroker.putServer, 'URL_REFUSED', { reason });
   };
-  if (parsed.protocol !== 'http:' && parsed.protocol !== 'https:') refuse('MCP servers are reached over http or https');
-  if (parsed.username !== '' || parsed.password !== '')
-    refuse('A URL may not hold a name or password; put them in a header by reference to a secret');
-  const problem = hostProblem(parsed.hostname.replace(/^\[|\]$/g, ''));
+  if (protocol !== 'http:' && protocol !== 'https:') refuse('MCP servers are reached over http or https');
+  const problem = urlProblem(url);
   if (problem !== undefined) refuse(problem);
 }
 
