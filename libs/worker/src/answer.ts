@@ -9,9 +9,20 @@ function isQuestion({ reply = '' }: Pick<Msg, 'reply'>): boolean {
   return reply.startsWith('_INBOX.') || reply.startsWith('_R_.');
 }
 
-/** Whether a message is a signal of the platform's: it wants no answer, is none, and belongs to a trace. */
-export function isSignal({ reply = '', headers: sent }: Pick<Msg, 'reply' | 'headers'>): boolean {
-  return reply === '' && sent?.has(HEADER.traceparent) === true && !sent.has(HEADER.errorCode);
+/** What a signal of the platform's says: one wants no answer, is none, and belongs to a trace. Undefined for every other message, and for text that is no JSON. */
+export function signalOf(message: Pick<Msg, 'reply' | 'headers'> & { json(): unknown }): unknown {
+  const { reply = '', headers: sent } = message;
+  const isSignal = reply === '' && sent?.has(HEADER.traceparent) === true && !sent.has(HEADER.errorCode);
+  return isSignal ? jsonOf(message) : undefined;
+}
+
+/** The JSON of a message; undefined where it is none. */
+export function jsonOf(message: { json(): unknown }): unknown {
+  try {
+    return message.json();
+  } catch {
+    return undefined;
+  }
 }
 
 /** Answers one contract on one subject as every service does: plain JSON, ADR-32 headers on a fault, nothing told of an unknown error. */

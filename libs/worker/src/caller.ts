@@ -4,7 +4,7 @@ import { createInbox, headers, NoRespondersError, RequestError, TimeoutError, ty
 
 export interface AskOptions {
   readonly keys: Readonly<Record<string, string>>;
-  /** Milliseconds for the whole request. @default the contract's */
+  /** Milliseconds that one try may take. @default the contract's */
   readonly timeoutMs?: number;
 }
 
@@ -52,6 +52,8 @@ export class RepeatableRequest<C extends Rpc> {
   private readonly inbox: string;
   private readonly close: () => void;
   private again: NodeJS.Timeout | undefined;
+  /** Since when nobody was there, without a word of somebody meanwhile. */
+  private awaySince: number | undefined;
 
   constructor(
     private readonly connection: NatsConnection,
@@ -80,19 +82,23 @@ export class RepeatableRequest<C extends Rpc> {
     });
   }
 
+  /** Somebody works on it: who goes away after that is waited for anew. */
+  heard(): void {
+    this.awaySince = undefined;
+  }
+
   stop(): void {
     this.close();
   }
 
   private async first(messages: AsyncIterable<Msg>): Promise<Output<C>> {
-    let awaySince: number | undefined;
     for await (const message of messages) {
       try {
         if (message.headers?.code === 503) throw new Fault('UNAVAILABLE', platformFaults.UNAVAILABLE);
         return read(this.contract, message);
       } catch (error) {
-        awaySince ??= performance.now();
-        if (!(error instanceof Fault) || error.code !== 'UNAVAILABLE' || performance.now() - awaySince > PATIENCE_MS) throw error;
+        this.awaySince ??= performance.now();
+        if (!(error instanceof Fault) || error.code !== 'UNAVAILABLE' || performance.now() - this.awaySince > PATIENCE_MS) throw error;
         clearTimeout(this.again);
         this.again = setTimeout(() => this.send(), AGAIN_MS);
       }

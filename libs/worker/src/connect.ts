@@ -4,7 +4,7 @@ import { pattern, runConsumer, RunJob, sessionService, streams, subject, worker 
 import { AckPolicy, jetstream, type Consumer, type ConsumerInfo, type JsMsg } from '@nats-io/jetstream';
 import { connect as connectNats, type NatsConnection } from '@nats-io/transport-node';
 import { attempt, type Handler } from './attempt.js';
-import { isSignal } from './answer.js';
+import { jsonOf, signalOf } from './answer.js';
 import { ask } from './caller.js';
 import { Credentials } from './credentials.js';
 import { NatsPlatform } from './nats-platform.js';
@@ -151,8 +151,7 @@ export class AmbitWorker {
   private hearCancels(agentId: string, host: ToolHost): void {
     this.connection.subscribe(subject(worker.cancelRun, { agentId, workerId: this.workerId }), {
       callback: (_error, message) => {
-        if (!isSignal(message)) return;
-        const { data } = worker.cancelRun.payload.safeParse(safeJson(message));
+        const { data } = worker.cancelRun.payload.safeParse(signalOf(message));
         if (data === undefined) return;
         this.attempts.get(data.runId)?.abort(new Error(data.reason));
         void host.stopRun(data.runId);
@@ -164,7 +163,7 @@ export class AmbitWorker {
     message: JsMsg,
     work: { readonly platform: NatsPlatform; readonly handler: Handler; readonly host: ToolHost; readonly places: Places },
   ): Promise<void> {
-    const parsed = RunJob.safeParse(safeJson(message));
+    const parsed = RunJob.safeParse(jsonOf(message));
     if (!parsed.success) {
       this.options.onError(new Error(`a job that is no run was refused: ${parsed.error.message}`));
       message.term('not a run');
@@ -219,13 +218,5 @@ export class AmbitWorker {
       credentials.renew(this.connection, agentId).catch(this.options.onError);
     }, CHECK_CREDENTIALS_MS);
     this.credentialsTimer.unref();
-  }
-}
-
-function safeJson(message: Pick<JsMsg, 'json'>): unknown {
-  try {
-    return message.json();
-  } catch {
-    return undefined;
   }
 }

@@ -1,6 +1,6 @@
 import { SnapshotHead, snapshotKey, pattern, sessionService, subject, toolGateway, worker, buckets } from '@ambit/contracts';
 import type { NatsConnection } from '@nats-io/nats-core';
-import { isSignal } from './answer.js';
+import { signalOf } from './answer.js';
 import { ask, RepeatableRequest } from './caller.js';
 import type { AttemptKey, CallResult, Finish, IntendedCall, Platform, RunKey, Step } from './platform.js';
 import { openSnapshot, type SnapshotView } from './snapshot.js';
@@ -67,8 +67,9 @@ export class NatsPlatform implements Platform {
     let watchdog = setInterval(() => request.send(), PROGRESS_MISSED_MS);
     const beats = (async () => {
       for await (const beat of progress) {
-        const told = isSignal(beat) ? worker.batchProgress.payload.safeParse(beat.json()).data : undefined;
+        const told = worker.batchProgress.payload.safeParse(signalOf(beat)).data;
         if (told?.runId !== run.runId) continue;
+        request.heard();
         clearInterval(watchdog);
         watchdog = setInterval(() => request.send(), PROGRESS_MISSED_MS);
       }

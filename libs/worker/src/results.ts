@@ -14,6 +14,8 @@ const HELD_BYTES_MAX = 128 * 1024 * 1024;
 interface Held {
   readonly granted: boolean;
   readonly called: Promise<Called>;
+  /** It answered that it asks first, so nothing was done. */
+  hasAsked: boolean;
   whole: Buffer | undefined;
   timer: NodeJS.Timeout | undefined;
 }
@@ -28,10 +30,16 @@ export class Results {
     begin: () => Promise<Called>,
   ): Promise<Called> {
     const known = this.#held.get(operationId);
-    if (known !== undefined && (known.granted || !granted)) return known.called;
+    if (known !== undefined && (known.granted || !granted || !known.hasAsked)) return known.called;
     clearTimeout(known?.timer);
     this.#makeRoom();
-    const held: Held = { granted, called: begin().then((called) => this.#fit(called, held)), whole: undefined, timer: undefined };
+    const held: Held = {
+      granted,
+      called: begin().then((called) => this.#fit(called, held)),
+      hasAsked: false,
+      whole: undefined,
+      timer: undefined,
+    };
     this.#held.set(operationId, held);
     void held.called
       .catch(() => undefined)
@@ -58,7 +66,8 @@ export class Results {
 
   #fit(called: Called, held: Held): Called {
     const { content, structuredContent, isError } = called;
-    if (called.asks !== undefined) return called;
+    held.hasAsked = called.asks !== undefined;
+    if (held.hasAsked) return called;
     const whole = Buffer.from(JSON.stringify({ content, structuredContent, isError }));
     if (whole.length <= INLINE_BYTES) return called;
     held.whole = whole;

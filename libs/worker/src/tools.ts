@@ -13,7 +13,7 @@ import {
 import type { Msg, NatsConnection } from '@nats-io/nats-core';
 import type { z } from 'zod';
 import { ask } from './caller.js';
-import { answerOver, isSignal } from './answer.js';
+import { answerOver, signalOf } from './answer.js';
 import { Results } from './results.js';
 
 type Prepared = z.output<typeof worker.prepareTool.output>;
@@ -180,8 +180,7 @@ export class ToolHost {
   }
 
   private cancel(message: Msg): void {
-    if (!isSignal(message)) return;
-    const parsed = worker.cancelCall.payload.safeParse(message.json());
+    const parsed = worker.cancelCall.payload.safeParse(signalOf(message));
     if (parsed.success) this.running.get(parsed.data.operationId)?.controller.abort(new Error(parsed.data.reason));
   }
 }
