@@ -1,9 +1,10 @@
 // `npm run -s bench -- [--json] [--quick] [--repetitions N]`: what a call costs, against a floor measured in the same run.
 import { readFile } from 'node:fs/promises';
-import { cpus, loadavg, totalmem } from 'node:os';
+import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { connect, credsAuthenticator } from '@nats-io/transport-node';
+import { machineOf } from '../tools/machine.mjs';
 import { callCell, directCell, floorCell } from './cells.mjs';
 import { measureComposing } from './composing.mjs';
 import { idleMemory, processorMs, syncedWriteMs } from './footprint.mjs';
@@ -116,15 +117,10 @@ try {
   const complaints = complaintsOf(measured, comparisons);
   const result = {
     machine: {
-      cpu: cpus()[0]?.model.trim() ?? 'unknown',
-      cores: cpus().length,
-      memoryGb: Math.round(totalmem() / 2 ** 30),
-      node: process.versions.node,
+      ...machineOf(loadBefore),
       nats,
       syncInterval: await syncIntervalOf(stack),
       syncedWriteMs: syncedWriteMs(stack.keysDir),
-      load: [loadBefore, loadavg()].map(([minute]) => minute.toFixed(1)),
-      at: new Date().toISOString(),
     },
     cells: cells.map(({ name, title }) => ({ name, title })),
     rows: rowsOf(measured),

@@ -3,7 +3,7 @@
 // test/chaos/RESULTS.md.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { cpus, loadavg, tmpdir, totalmem } from 'node:os';
+import { loadavg, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -11,6 +11,7 @@ import { parseArgs } from 'node:util';
 await import('./bootstrap.mjs');
 const { build } = await import('./build.mjs');
 const { recordOf, reportOf } = await import('./chaos/report.mjs');
+const { machineOf } = await import('./machine.mjs');
 
 const SHORT_S = 94;
 const LONG_MINUTES = 60;
@@ -62,14 +63,7 @@ jest.once('exit', async (code) => {
     say('it did not come to an end');
     process.exit(1);
   }
-  const machine = {
-    cpu: cpus()[0]?.model.trim() ?? 'unknown',
-    cores: cpus().length,
-    memoryGb: Math.round(totalmem() / 2 ** 30),
-    node: process.versions.node,
-    load: [loadBefore, loadavg()].map(([minute]) => minute.toFixed(1)),
-    at: new Date().toISOString(),
-  };
+  const machine = machineOf(loadBefore);
   const result = { command, seed, seconds, machine, ...JSON.parse(readFileSync(resultFile, 'utf8')) };
   (given.json ? process.stderr : process.stdout).write(`${reportOf(result)}\n`);
   if (given.record) await keep(result);

@@ -54,6 +54,8 @@ export interface Books {
   readonly effects: ReadonlyMap<string, number>;
   /** Messages that were taken. */
   readonly messages: number;
+  /** Calls that each of them asks for. */
+  readonly callsOfRun: number;
   /** Messages that nobody took, and why. */
   readonly untaken: readonly string[];
   readonly runs: readonly EndedRun[];
@@ -65,7 +67,6 @@ export interface Books {
 
 /** What a run of the harness has to have been to mean something. */
 export interface Demands {
-  readonly leastKills: number;
   readonly leastEach: number;
   readonly leastMs: number;
 }

@@ -27,8 +27,11 @@ const TAKEN_WITHIN_MS = 60_000;
 const ANSWERED_MS = 20_000;
 const AGAIN_MS = 200;
 
+/** Calls that a message asks for. */
+export const CALLS_OF_RUN = STEPS * CALLS;
+
 /** Calls a second, while everybody gets an answer at once. */
-export const OFFERED = (STEPS * CALLS * 1_000) / EVERY_MS;
+export const OFFERED = (CALLS_OF_RUN * 1_000) / EVERY_MS;
 
 /** People who write at their own pace, whatever goes on behind the door: a message a second, each a session with six calls. */
 export class Load {

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Books, Kill } from './books.js';
 import { JournalWatch } from './journal-watch.js';
-import { Load, OFFERED } from './load.js';
+import { CALLS_OF_RUN, Load, OFFERED } from './load.js';
 import type { Options } from './options.js';
 import { planKills, VICTIMS } from './plan.js';
 import { seeded } from './random.js';
@@ -60,6 +60,7 @@ export async function runChaos({ seed, seconds }: Options, say: (line: string) =
         offered: OFFERED,
         ...{ kills, steady, loadedUntil, operations, calls, effects, runs, orphans, fallen: [...fallen] },
         messages: load.taken.length,
+        callsOfRun: CALLS_OF_RUN,
         untaken: load.untaken,
       },
       figures: { restartMs, startedMs, drainedMs },

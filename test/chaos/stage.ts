@@ -1,5 +1,6 @@
 import { mcpBroker, services, type ServiceName } from '@ambit/contracts';
 import { startGuarded, type GuardedProcess } from '@ambit/embedded';
+import { until } from '@ambit/testing';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Scene } from '../system/scene.js';
@@ -17,6 +18,7 @@ const REMOTE = 'far';
 const workerProgram = fileURLToPath(new URL('../../examples/worker-sdk/dist/worker.js', import.meta.url));
 const PATIENCE_MS = 20_000;
 const PAUSE_MS = 100;
+const WHOLE_WITHIN_MS = 180_000;
 
 /** The whole system, two of everything, its servers and workers, and who may be killed of them. */
 export class Stage {
@@ -84,7 +86,7 @@ export class Stage {
   /** Resolves when everything that was killed serves again. */
   async isWhole(): Promise<void> {
     const members = [...this.#members.values()].flat();
-    while (!members.every((member) => this.supervisor.isUp(member))) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+    await until(() => members.every((member) => this.supervisor.isUp(member)), WHOLE_WITHIN_MS);
   }
 
   #killable(victim: Victim): { readonly label: string; readonly kill: () => Promise<unknown> }[] {

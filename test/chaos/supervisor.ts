@@ -15,7 +15,7 @@ const AGAIN_MS = 500;
 export class Supervisor {
   readonly #up = new Set<Member>();
   readonly #killed = new Set<Member>();
-  readonly #following: Promise<void>[] = [];
+  readonly #starting = new Set<Promise<boolean>>();
   readonly fallen: string[] = [];
   readonly restartMs: number[] = [];
   #isClosing = false;
@@ -25,7 +25,7 @@ export class Supervisor {
   /** Looks after a member that runs already. */
   follow(member: Member): void {
     this.#up.add(member);
-    this.#following.push(this.#follow(member));
+    void this.#follow(member);
   }
 
   isUp(member: Member): boolean {
@@ -41,7 +41,7 @@ export class Supervisor {
   /** Starts nothing any more; what was being started is up then, or is not going to be. */
   async close(): Promise<void> {
     this.#isClosing = true;
-    await Promise.race([Promise.all(this.#following), this.#noneStarting()]);
+    await Promise.all(this.#starting);
   }
 
   async #follow(member: Member): Promise<void> {
@@ -51,7 +51,11 @@ export class Supervisor {
       if (this.#isClosing) return;
       if (!this.#killed.delete(member)) this.fallen.push(member.label);
       const began = performance.now();
-      if (!(await this.#start(member))) return;
+      const starting = this.#start(member);
+      this.#starting.add(starting);
+      const isUp = await starting;
+      this.#starting.delete(starting);
+      if (!isUp) return;
       this.restartMs.push(performance.now() - began);
       this.#up.add(member);
     }
@@ -70,9 +74,5 @@ export class Supervisor {
       }
     }
     return false;
-  }
-
-  async #noneStarting(): Promise<void> {
-    while (this.#up.size < this.#following.length) await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
   }
 }

@@ -30,7 +30,7 @@ export function checksOf(books: Books, demands: Demands): Check[] {
     check('throughput was back within 10 s of each kill', lateRecoveries(books)),
     check('every message was taken and its run ended', stuckRuns(books)),
     check('no process is left over', books.orphans),
-    check('no process ended by itself', books.fallen),
+    check('no process that served ended by itself', books.fallen),
   ];
 }
 
@@ -48,11 +48,10 @@ function check(name: string, wrong: readonly string[]): Check {
   return { name, held: wrong.length === 0, says: [...wrong.slice(0, MOST_TOLD), ...more] };
 }
 
-function tooFewKills({ kills, steady, loadedUntil }: Books, { leastKills, leastEach, leastMs }: Demands): string[] {
+function tooFewKills({ kills, steady, loadedUntil }: Books, { leastEach, leastMs }: Demands): string[] {
   const rare = VICTIMS.map((victim) => ({ victim, times: kills.filter((kill) => kill.victim === victim).length }));
   const lasted = loadedUntil - steady.to;
   return [
-    ...(kills.length < leastKills ? [`${kills.length} kills, wanted ${leastKills}`] : []),
     ...(lasted < leastMs ? [`it took ${Math.round(lasted / 1_000)} s, wanted ${leastMs / 1_000}`] : []),
     ...rare.filter(({ times }) => times < leastEach).map(({ victim, times }) => `${victim} was killed ${times} times, wanted ${leastEach}`),
   ];
@@ -94,7 +93,9 @@ function wrongTapes({ operations, calls, runs }: Books): string[] {
   return calls.flatMap(({ operationId, runId, name, results }) => {
     if (results.length === 0 && failed.has(runId)) return [];
     if (results.length !== 1) return [`${name} has ${results.length} results on its tape`];
-    const end = journal.get(operationId)?.ends[0]?.status;
+    const operation = journal.get(operationId);
+    // What was never claimed was refused; what has no end yet is another rule's.
+    const end = operation === undefined ? 'refused' : operation.ends[0]?.status;
     return end === undefined || end === results[0] ? [] : [`${name} is ${results[0] ?? ''} on its tape and ${end} in the journal`];
   });
 }
@@ -132,11 +133,16 @@ function lateRecoveries(books: Books): string[] {
   });
 }
 
-function stuckRuns({ messages, untaken, runs }: Books): string[] {
+function stuckRuns({ messages, untaken, runs, calls, callsOfRun }: Books): string[] {
+  const made = new Map<string, number>();
+  for (const { runId } of calls) made.set(runId, (made.get(runId) ?? 0) + 1);
   return [
     ...untaken.map((reason) => `a message was not taken: ${reason}`),
     ...(runs.length === messages ? [] : [`${messages} messages were taken and there are ${runs.length} runs`]),
     ...runs.filter(({ status }) => OPEN.has(status)).map(({ id, status }) => `run ${id} is still ${status}`),
+    ...runs
+      .filter(({ id, status }) => status === 'completed' && made.get(id) !== callsOfRun)
+      .map(({ id }) => `run ${id} completed with ${made.get(id) ?? 0} of its ${callsOfRun} calls`),
   ];
 }
 const seconds = (ms: number): string => `${(ms / 1_000).toFixed(2)} s`;

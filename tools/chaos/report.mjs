@@ -20,7 +20,7 @@ export function reportOf({ command, machine, figures, checks, kills, seconds: le
     '| --- | --- | --- |',
     ...rows,
     '',
-    `- ${kills.length} kills; processes served again after ${seconds(restarts[restarts.length >> 1] ?? null)} (median), ${seconds(restarts.at(-1) ?? null)} (longest)`,
+    `- ${kills.length} kills; processes ran again after ${seconds(restarts[restarts.length >> 1] ?? null)} (median), ${seconds(restarts.at(-1) ?? null)} (longest)`,
     `- ${figures.messages} messages, runs: ${counted(figures.runs)}; they took ${seconds(figures.medianRunMs)} (median), ${seconds(figures.slowestRuns[0]?.tookMs ?? null)} (longest); ${Object.entries(
       figures.attempts,
     )
