@@ -218,7 +218,7 @@ export const runs = {
         SELECT count(*) FROM "session_service"."run" r JOIN "session_service"."session" s ON s."id" = r."session_id"
         WHERE r."agent_id" = ${agentId} AND r."status" = 'running' AND r."ended_at" IS NULL AND r."id" <> ${id}::uuid AND s."kind" <> 'subagent'
       ) < ${limit} AS "isFree"`;
-    return row?.isFree ?? true;
+    return row?.isFree === true;
   },
 
   async attempts(db: Reader, runId: string): Promise<Attempt[]> {

@@ -31,7 +31,6 @@ export interface RefusedCall {
   readonly tool: string;
   readonly target: Target | null;
   readonly argumentsHash: string;
-  /** Undefined where only the digest may be kept. */
   readonly fingerprint: string;
   readonly principal: Principal;
   readonly rule: string | null;

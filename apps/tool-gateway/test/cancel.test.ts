@@ -1,5 +1,5 @@
 import { fault, mcpBroker, sessionService, toolGateway, type CallResult } from '@ambit/contracts';
-import { collect } from '@ambit/testing';
+import { collect, until } from '@ambit/testing';
 import { platformFault } from '@ambit/contracts';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { intend, mcpTool, World, type TestRun } from './world.js';
@@ -165,7 +165,7 @@ it('keeps the record of calls whose server answers what Postgres does not take, 
   };
   await world.execute(run, 0, [odd, failed, plain]);
   const items = async () => (await world.nats.bus.call(toolGateway.listCalls, { runId: run.runId })).items;
-  await world.until(async () => (await items()).length === 3);
+  await until(async () => (await items()).length === 3);
   expect((await items()).map(({ callId, status }) => `${callId} ${status}`).sort()).toEqual(
     [`${odd.callId} completed`, `${failed.callId} failed`, `${plain.callId} completed`].sort(),
   );

@@ -1,5 +1,5 @@
 import { pattern, Policy, streams, toolGateway, type DeferredCall, type IntendedCall } from '@ambit/contracts';
-import { collect, collectEndedCalls } from '@ambit/testing';
+import { collect, collectEndedCalls, until } from '@ambit/testing';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { builtinTool, intend, mcpTool, World, type RunOptions, type TestRun } from './world.js';
@@ -43,7 +43,7 @@ verifies(['R-PERM-6#4', 'R-EXEC-21#1'], 'executes an approved call once, however
   expect(await world.fact(run, approved.operationId, 'claim')).toMatchObject({ interactionId: approved.interactionId, runId: run.runId });
   // Stored a moment after its outcome.
   const items = () => world.nats.bus.call(toolGateway.listCalls, { runId: run.runId });
-  await world.until(async () => (await items()).items.some(({ approvedBy }) => approvedBy === 'user:bob'));
+  await until(async () => (await items()).items.some(({ approvedBy }) => approvedBy === 'user:bob'));
   // Hooks hear of the one real attempt, before it and after it.
   await ended.next(({ payload }) => payload.operationId === approved.operationId && payload.status === 'completed');
   const of = <T extends { readonly payload: { readonly operationId: string } }>(heard: readonly T[]): T[] =>
@@ -72,7 +72,7 @@ verifies('R-EXEC-21#2', 'hooks that nobody can be told of change nothing about t
   }
   expect(await world.execute(run, 1, [next])).toMatchObject([{ status: 'completed' }]);
   await started.next(({ payload }) => payload.callId === next.callId);
-  await world.until(async () => (await kept()) === 1);
+  await until(async () => (await kept()) === 1);
   expect(started.all.filter(({ payload }) => payload.runId === run.runId)).toHaveLength(2);
   for (const [step, { callId }] of [call, next].entries()) expect(world.effects(world.operation(run, step, callId))).toBe(1);
 });

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { sha256Hex } from '@ambit/capability';
 import { Fault, Policy, toolGateway } from '@ambit/contracts';
-import { collectEndedCalls } from '@ambit/testing';
+import { collectEndedCalls, until } from '@ambit/testing';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { builtinTool, intend, mcpTool, World } from './world.js';
 import { verifies } from '../../../test/verifies.js';
@@ -129,7 +129,7 @@ it('refuses each call for itself, records it on the tape and for people, and run
   expect(await world.fact(run, denied, 'claim')).toBeUndefined();
   const recorded = () => world.nats.bus.call(toolGateway.getCall, { operationId: denied });
   // Kept beside the call's path.
-  await world.until(async () => (await recorded()).argumentsPreview !== null);
+  await until(async () => (await recorded()).argumentsPreview !== null);
   expect(await recorded()).toMatchObject({
     status: 'refused',
     fault: { code: 'POLICY_DENIED' },

@@ -35,7 +35,7 @@ import {
 } from '@ambit/contracts';
 import { openDatabase } from '@ambit/db';
 import type { RunningService } from '@ambit/service';
-import { startNats, startPostgres, startService, type TestNats, type TestPostgres } from '@ambit/testing';
+import { startNats, startPostgres, startService, until, type TestNats, type TestPostgres } from '@ambit/testing';
 import { Kvm } from '@nats-io/kv';
 import { headers } from '@nats-io/nats-core';
 import { ToolGatewayConfig } from '../src/config.js';
@@ -304,19 +304,19 @@ export class World {
 
   /** Resolves when the owner of an operation was told to stop it. */
   cancelled(operation: string): Promise<void> {
-    return this.until(() => this.cancels.includes(operation) && !this.#forgotten.has(operation));
+    return until(() => this.cancels.includes(operation) && !this.#forgotten.has(operation));
   }
   /** The owner of this operation does not hear that it is to stop. */
   forget(operation: string): void {
     this.#forgotten.add(operation);
   }
   claimed(run: TestRun, operation: string): Promise<void> {
-    return this.until(async () => (await this.fact(run, operation, 'claim')) !== undefined && this.effects(operation) > 0);
+    return until(async () => (await this.fact(run, operation, 'claim')) !== undefined && this.effects(operation) > 0);
   }
   /** The n-th settlement of an operation. */
   async settlement(operation: string, count = 1): Promise<World['settled'][number]> {
     const found = (): World['settled'] => this.settled.filter((one) => one.operationId === operation);
-    await this.until(() => found().length >= count);
+    await until(() => found().length >= count);
     const last = found()[count - 1];
     if (last === undefined) throw new Error('not settled');
     return last;
@@ -345,15 +345,6 @@ export class World {
 
   async approve(approved: DeferredCall, id: string = randomUUID()): Promise<void> {
     await this.nats.bus.enqueue(toolGateway.executeDeferred, approved, { keys: { sessionId: approved.sessionId }, id });
-  }
-
-  /** Looks again and again, at most ten seconds. */
-  async until(holds: () => boolean | Promise<boolean>): Promise<void> {
-    for (const end = performance.now() + 10_000; ;) {
-      if (await holds()) return;
-      if (performance.now() > end) throw new Error('it did not happen within ten seconds');
-      await new Promise((resolve) => setTimeout(resolve, 10));
-    }
   }
 
   /** Claims a call as another gateway would, which lives for one lease and is never heard of again; gives its id. */

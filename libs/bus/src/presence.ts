@@ -1,7 +1,7 @@
 import { TimeoutError, type NatsConnection } from '@nats-io/nats-core';
 
 /** Whether a connection is there. What is sent while it is away is dropped by the client at its next try to connect, and nobody is told. */
-export class Presence {
+class Presence {
   #back: Promise<void> | undefined;
   #resolve: () => void = () => undefined;
 
@@ -27,9 +27,20 @@ export class Presence {
   }
 }
 
+const presences = new WeakMap<NatsConnection, Presence>();
+
+/** The one that follows a connection, for whoever asks. */
+export function presenceOf(connection: NatsConnection): Presence {
+  const known = presences.get(connection);
+  if (known !== undefined) return known;
+  const presence = new Presence(connection);
+  presences.set(connection, presence);
+  return presence;
+}
+
 /** Has requests of the client itself, as JetStream's are, wait for a connection that is away; each at most its own time. */
 export function holdRequests(connection: NatsConnection): void {
-  const presence = new Presence(connection);
+  const presence = presenceOf(connection);
   const request = connection.request.bind(connection);
   connection.request = async (subject, payload, options) => {
     const { back } = presence;

@@ -1,5 +1,5 @@
 import { platformFault } from '@ambit/contracts';
-import { Presence } from './presence.js';
+import { presenceOf } from './presence.js';
 import { createInbox, type Msg, type MsgHdrs, type NatsConnection, type Subscription } from '@nats-io/nats-core';
 
 interface Pending {
@@ -26,12 +26,12 @@ export class Requests {
   readonly #inbox: string;
   readonly #subscription: Subscription;
   readonly #pending = new Map<string, Pending>();
-  readonly #presence: Presence;
+  readonly #presence: ReturnType<typeof presenceOf>;
   #next = 0;
 
   constructor(connection: NatsConnection, inboxPrefix: string) {
     this.#connection = connection;
-    this.#presence = new Presence(connection);
+    this.#presence = presenceOf(connection);
     this.#inbox = `${createInbox(inboxPrefix)}.`;
     this.#subscription = connection.subscribe(`${this.#inbox}*`, { callback: (error, message) => this.#receive(error, message) });
     void connection

@@ -99,9 +99,9 @@ async function run({ operation: _operation, ...wanted }: Extract<Input, { operat
   try {
     return told(await waits.ended({ sessionId, id: started.id }, wanted.timeoutMs + GRACE_MS, signal));
   } catch (error) {
-    // Stopped: what it started ends with it, whoever asked for the stop.
     // One that is not there any more was deleted with its session, and has ended already.
     if (isUnknown(error)) return errorResult('the run was deleted with its session.');
+    // Stopped: what it started ends with it, whoever asked for the stop.
     if (signal.aborted)
       await bus
         .call(sessionService.killDelegation, { sessionId, id: started.id, reason: 'the call that started it was stopped' })

@@ -67,9 +67,18 @@ export class InstanceOwners implements OnApplicationShutdown {
 
   /** The revision under which an instance is held; undefined where nobody holds it. */
   async #holder(instanceId: string): Promise<number | undefined> {
-    this.#bucket ??= new Kvm(this.bus.connection).open(buckets.leases5s.name, { allow_direct: true });
-    const entry = await (await this.#bucket).get(leaseKey.instance(instanceId));
+    const entry = await (await this.#leases()).get(leaseKey.instance(instanceId));
     if (entry === null || entry.operation !== 'PUT') return undefined;
     return Held.parse(entry.json()).since ?? entry.revision;
+  }
+
+  /** Opened by the first look that it can be opened for. */
+  #leases(): Promise<KV> {
+    if (this.#bucket === undefined) {
+      const opening = new Kvm(this.bus.connection).open(buckets.leases5s.name, { allow_direct: true });
+      this.#bucket = opening;
+      opening.catch(() => (this.#bucket = undefined));
+    }
+    return this.#bucket;
   }
 }

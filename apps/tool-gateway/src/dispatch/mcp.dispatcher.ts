@@ -46,11 +46,11 @@ export class McpDispatcher implements Dispatcher {
   /** Where nothing was delivered, or its receiver is not the owner any more, the owner is looked for again, and the call sent to it under the same claim. */
   async dispatch(dispatch: Dispatch): Promise<DispatchEnd> {
     const until = performance.now() + Math.min(RESETTLED_WITHIN_MS, dispatch.remainingMs);
+    const mayTryAgain = (error: unknown): boolean => isElsewhere(error) && performance.now() < until;
     for (let tries = 0; ; tries++) {
       // The second try costs nothing; only who is not there then is waited for.
       if (tries > 1) await pause(LOOK_AGAIN_MS);
       if (dispatch.signal.aborted) return stopped('cancelled', 'CANCELLED');
-      const mayTryAgain = (error: unknown): boolean => isElsewhere(error) && performance.now() < until;
       let instance: Instance;
       try {
         instance = await this.#instance(dispatch, tries > 0);
