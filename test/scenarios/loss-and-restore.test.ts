@@ -1,4 +1,4 @@
-import { httpApi, mcpBroker, pluginRegistry, sessionService, toolGateway, type ServiceName } from '@ambit/contracts';
+import { httpApi, mcpBroker, pluginRegistry, sessionService, skillStore, toolGateway, type ServiceName } from '@ambit/contracts';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { connect, credsAuthenticator } from '@nats-io/transport-node';
 import { randomUUID } from 'node:crypto';
@@ -6,6 +6,7 @@ import { intend } from '../system/by-hand.js';
 import { enablePlugin, installPlugin, PLUGIN, PLUGIN_TOOL } from '../system/helper-plugin.js';
 import { http, tokenFor } from '../system/http.js';
 import { alice, bob, Scene } from '../system/scene.js';
+import { putSkill } from '../system/skills.js';
 
 jest.setTimeout(240_000);
 const WITHIN_MS = 60_000;
@@ -170,6 +171,13 @@ it('a backup restored: what was taken away since stays away, runs that were goin
   await scene.bus.call(pluginRegistry.disablePlugin, { id: PLUGIN });
   await scene.bus.call(sessionService.putAgent, { id: switched.id, enabled: false });
   await scene.bus.call(mcpBroker.deleteServer, { id: server.id });
+  // Of this the backup knows nothing at all.
+  await putSkill(scene.bus, switched.id, { name: 'short-lived' });
+  await scene.bus.call(skillStore.deleteSkill, { agentId: switched.id, name: 'short-lived' });
+  await becomes(
+    () => http(scene.system, 'GET /v1/audit?action=skill.removed'),
+    ({ body }) => (body['items'] as unknown[]).length === 1,
+  );
   await applied([]);
   expect(await http(scene.system, 'DELETE /v1/principal/user:bob')).toMatchObject({ status: 200, body: { sessions: 1 } });
   const later = await going();
@@ -191,6 +199,9 @@ it('a backup restored: what was taken away since stays away, runs that were goin
   expect(await scene.bus.call(pluginRegistry.getPlugin, { id: PLUGIN })).toMatchObject({ state: 'disabled' });
   expect(await scene.bus.call(sessionService.getAgent, { id: switched.id })).toMatchObject({ enabled: false });
   expect(await scene.bus.call(mcpBroker.getServer, { id: server.id })).toMatchObject({ enabled: false });
+  const said = scene.system.process('admin-api').log();
+  expect(said).toContain('"code":"SKILL_NOT_FOUND"');
+  expect(said).not.toContain('do it by hand');
   const { items: tape } = await scene.bus.call(sessionService.listTape, { sessionId: bobs.sessionId });
   expect(JSON.stringify(tape)).not.toContain(secret);
   await parked(was.runId);
