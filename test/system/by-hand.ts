@@ -57,12 +57,17 @@ export class HandWorker {
     return { ref: { runId, originRunId, sessionId, fingerprint }, job };
   }
 
-  /** Takes the next run, opens an attempt and acknowledges the job. */
+  /** Takes the next run that has not ended, opens an attempt and acknowledges the job; jobs of runs that ended are acknowledged on the way. */
   async begin(): Promise<HandRun> {
-    const { ref, job } = await this.take();
-    const run = await this.start(ref);
-    await job.ackAck();
-    return run;
+    for (;;) {
+      const { ref, job } = await this.take();
+      const run = await this.start(ref).catch((error: unknown) => {
+        if ((error as { readonly code?: unknown }).code !== 'TURN_ENDED') throw error;
+        return undefined;
+      });
+      await job.ackAck();
+      if (run !== undefined) return run;
+    }
   }
 
   /** Opens an attempt of a run. */

@@ -7,11 +7,13 @@ import { BoundedMap } from './domain/bounded-map.js';
 type Kept = Server['argumentsKept'];
 
 const REMEMBERED_MS = 30_000;
+/** A refused call waits for it. */
+const ANSWER_MS = 1_000;
 /** So that nobody is asked for each call while there is no answer. */
 const SILENCE_MS = 1_000;
 const SERVERS = 1_000;
 
-/** What of a call's arguments is kept for people: as the administrator of its server says, redacted where there is no server. Never asked on a call's path. */
+/** What of a call's arguments is kept for people: as the administrator of its server says, redacted where there is no server. */
 @Injectable()
 export class ArgumentsPolicy {
   readonly #known = new BoundedMap<string, { readonly until: number; readonly kept: Promise<Kept> }>(SERVERS);
@@ -33,7 +35,7 @@ export class ArgumentsPolicy {
   #of(serverId: string): Promise<Kept> {
     const known = this.#known.get(serverId);
     if (known !== undefined && known.until > performance.now()) return known.kept;
-    const kept = this.bus.call(mcpBroker.getServer, { id: serverId }).then(
+    const kept = this.bus.call(mcpBroker.getServer, { id: serverId }, { timeoutMs: ANSWER_MS }).then(
       ({ argumentsKept }) => argumentsKept,
       (): Kept => {
         // Nobody says what may be kept: nothing is, until somebody does.

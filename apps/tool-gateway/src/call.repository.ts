@@ -1,18 +1,9 @@
 import { traceIdOf } from '@ambit/bus';
-import {
-  eventMessage,
-  toolGateway,
-  type CallRecord,
-  Claim,
-  type FaultBody,
-  type Outcome,
-  type Principal,
-  type StoredMessage,
-  type Target,
-} from '@ambit/contracts';
+import type { CallRecord, Claim, FaultBody, Outcome, Principal, Target } from '@ambit/contracts';
 import { addToOutbox, appendAudit, appendAudits, DB, Prisma, type GatewayDb } from '@ambit/db';
 import { Inject, Injectable } from '@nestjs/common';
 import { endedEntry, refusedEntry, resolvedEntry, type Resolution } from './domain/audit-entries.js';
+import { claimedRow, claimOf, endedRow, parkedEvent, refusedEvent, refusedRow } from './call.rows.js';
 import { recordOf, type CallRow } from './domain/call-record.js';
 
 const OWNER = 'tool-gateway';
@@ -31,8 +22,11 @@ export interface RefusedCall {
   readonly tool: string;
   readonly target: Target | null;
   readonly argumentsHash: string;
+  /** What people may see of the arguments. */
+  readonly preview: string | undefined;
   readonly fingerprint: string;
   readonly principal: Principal;
+  readonly isOfEndedRun: boolean;
   readonly rule: string | null;
   readonly gatewayId: string;
   readonly fault: FaultBody;
@@ -53,6 +47,8 @@ export interface ProjectedCalls {
   readonly ended: readonly EndedCall[];
   /** Operations that were told to stop. */
   readonly aborted: readonly string[];
+  /** What people may see of the arguments, by operation id. */
+  readonly previews: ReadonlyMap<string, string>;
 }
 
 export interface CallFilter {
@@ -80,7 +76,7 @@ export class CallRepository {
   /** Writes refused calls with their audit records and events. A call that was claimed meanwhile keeps its row. */
   async refuse(calls: readonly RefusedCall[]): Promise<void> {
     await this.db.$transaction(async (transaction) => {
-      await transaction.gatewayCall.createMany({ data: calls.map(refusedRow), skipDuplicates: true });
+      await transaction.$executeRaw`${insertOf(calls.map(refusedRow))} ON CONFLICT DO NOTHING`;
       await addToOutbox(transaction, OWNER, calls.map(refusedEvent));
       await appendAudits(
         transaction,
@@ -94,14 +90,16 @@ export class CallRepository {
    * Writes claims, outcomes and aborts as they stand in the journal, with an audit record for each call that ended; gives those that had not
    * ended here before. Repeating it changes nothing.
    */
-  project({ open, ended, aborted }: ProjectedCalls): Promise<EndedCall[]> {
-    const rows = [...open.map((claim) => claimedRow(claim)), ...ended.map(({ claim, outcome }) => endedRow(claim, outcome))];
+  project({ open, ended, aborted, previews }: ProjectedCalls): Promise<EndedCall[]> {
+    const rows = [
+      ...open.map((claim) => claimedRow(claim, previews.get(claim.operationId))),
+      ...ended.map(({ claim, outcome }) => endedRow(claim, outcome, previews.get(claim.operationId))),
+    ];
     return this.db.$transaction(async (transaction) => {
       const fresh = new Set<string>();
       if (rows.length > 0) {
         const written = await transaction.$queryRaw<{ operation_id: string }[]>`
-          INSERT INTO "tool_gateway"."call" ("operation_id", "origin_run_id", "run_id", "session_id", "agent_id", "project_id", "step", "call_id", "tool", "target", "arguments_hash", "fingerprint", "principal", "rule", "interaction_id", "gateway_id", "claimed_at", "status", "is_parked", "fault", "result_digest", "result_bytes", "ended_at", "duration_ms")
-          SELECT * FROM json_to_recordset(${jsonOf(rows)}::json) AS c("operationId" text, "originRunId" uuid, "runId" uuid, "sessionId" uuid, "agentId" text, "projectId" text, "step" int, "callId" text, "tool" text, "target" jsonb, "argumentsHash" text, "fingerprint" text, "principal" text, "rule" text, "interactionId" uuid, "gatewayId" uuid, "claimedAt" timestamptz, "status" text, "isParked" bool, "fault" jsonb, "resultDigest" text, "resultBytes" int, "endedAt" timestamptz, "durationMs" float8)
+          ${insertOf(rows)}
           ON CONFLICT ("operation_id") DO UPDATE SET "rule" = EXCLUDED."rule", "interaction_id" = EXCLUDED."interaction_id", "gateway_id" = EXCLUDED."gateway_id", "claimed_at" = EXCLUDED."claimed_at", "status" = EXCLUDED."status", "is_parked" = EXCLUDED."is_parked", "fault" = EXCLUDED."fault", "result_digest" = EXCLUDED."result_digest", "result_bytes" = EXCLUDED."result_bytes", "ended_at" = EXCLUDED."ended_at", "duration_ms" = EXCLUDED."duration_ms"
           WHERE "call"."status" = 'refused' OR ("call"."status" IN ('running', 'aborting') AND EXCLUDED."status" <> 'running') RETURNING "operation_id"`;
         for (const row of written) fresh.add(row.operation_id);
@@ -220,19 +218,13 @@ export class CallRepository {
 
   async #records(rows: readonly CallRow[]): Promise<CallRecord[]> {
     const ids = rows.map((row) => row.operationId);
-    const [previews, grants] = await Promise.all([
-      this.db.gatewayArguments.findMany({ where: { operationId: { in: ids } } }),
-      this.db.gatewayGrant.findMany({ where: { operationId: { in: ids } }, select: { operationId: true, decidedBy: true } }),
-    ]);
-    const previewOf = new Map(previews.map((row) => [row.operationId, row.preview]));
+    const grants = await this.db.gatewayGrant.findMany({
+      where: { operationId: { in: ids } },
+      select: { operationId: true, decidedBy: true },
+    });
     const approverOf = new Map(grants.map((row) => [row.operationId, row.decidedBy]));
-    return rows.map((row) => recordOf(row, previewOf.get(row.operationId) ?? null, approverOf.get(row.operationId)));
+    return rows.map((row) => recordOf(row, approverOf.get(row.operationId)));
   }
-}
-
-/** The attempt is not kept in the row: nothing that is told of an end names it. */
-function claimOf({ claimedAt, target, ...row }: CallRow): Claim {
-  return Claim.parse({ ...row, schemaVersion: 1, attempt: 0, target, at: claimedAt.toISOString() });
 }
 
 /** JSON that PostgreSQL takes: a NUL and half a character are written as the sign for what cannot be shown. */
@@ -241,88 +233,13 @@ function jsonOf(value: unknown): string {
   return JSON.stringify(value).replace(/\\u(?:0000|d[89a-f][0-9a-f]{2})/g, '\\ufffd');
 }
 
-function claimedRow({ at, schemaVersion: _version, attempt: _attempt, ...claim }: Claim) {
-  return { ...claim, claimedAt: at, status: 'running', isParked: false };
-}
-
-function endedRow(claim: Claim, { status, fault, artifact, at, durationMs }: Outcome) {
-  const isParked = status === 'indeterminate';
-  return {
-    ...claimedRow(claim),
-    status,
-    isParked,
-    fault,
-    resultDigest: artifact?.digest,
-    resultBytes: artifact?.bytes,
-    endedAt: at,
-    durationMs,
-  };
-}
-
-function parkedEvent({ claim, outcome }: EndedCall): StoredMessage[] {
-  if (outcome.status !== 'indeterminate') return [];
-  const { operationId, runId, sessionId, agentId, projectId, tool } = claim;
-  const { at } = outcome;
-  return [
-    eventMessage(
-      toolGateway.callParked,
-      { operationId, runId, sessionId, agentId, projectId, tool, at },
-      { keys: { operationId }, id: `${operationId}.parked`, time: new Date(at) },
-    ),
-  ];
-}
-
-function refusedRow(call: RefusedCall): Prisma.GatewayCallCreateManyInput {
-  const {
-    operationId,
-    originRunId,
-    runId,
-    sessionId,
-    agentId,
-    projectId,
-    step,
-    callId,
-    tool,
-    argumentsHash,
-    fingerprint,
-    rule,
-    gatewayId,
-    at,
-  } = call;
-  return {
-    operationId,
-    originRunId,
-    runId,
-    sessionId,
-    agentId,
-    projectId,
-    step,
-    callId,
-    tool,
-    argumentsHash,
-    fingerprint,
-    rule,
-    gatewayId,
-    target: call.target ?? Prisma.DbNull,
-    principal: call.principal.id,
-    status: 'refused',
-    fault: JSON.parse(JSON.stringify(call.fault)),
-    claimedAt: at,
-    endedAt: at,
-    durationMs: 0,
-  };
-}
-
-function refusedEvent(call: RefusedCall): StoredMessage {
-  const { runId, sessionId, agentId, operationId, callId, tool, fault, rule, at } = call;
-  return eventMessage(
-    toolGateway.callEnded,
-    {
-      runId,
-      sessionId,
-      agentId,
-      calls: [{ operationId, callId, tool, status: 'refused', fault, rule, durationMs: null, at: at.toISOString() }],
-    },
-    { keys: { runId }, id: `${operationId}.refused`, time: at, traceparent: call.traceparent },
-  );
+/** The words of whose principal or session were erased since are left out. */
+function insertOf(rows: readonly object[]): Prisma.Sql {
+  return Prisma.sql`
+    INSERT INTO "tool_gateway"."call" ("operation_id", "origin_run_id", "run_id", "session_id", "agent_id", "project_id", "step", "call_id", "tool", "target", "arguments_hash", "arguments_preview", "fingerprint", "principal", "rule", "interaction_id", "gateway_id", "claimed_at", "status", "is_parked", "fault", "result_digest", "result_bytes", "ended_at", "duration_ms")
+    SELECT c."operationId", c."originRunId", c."runId", c."sessionId", c."agentId", c."projectId", c."step", c."callId", c."tool", c."target", c."argumentsHash",
+      CASE WHEN e."is" THEN NULL ELSE c."argumentsPreview" END, c."fingerprint", c."principal", c."rule", c."interactionId", c."gatewayId", c."claimedAt", c."status", c."isParked",
+      CASE WHEN e."is" AND c."fault" IS NOT NULL THEN jsonb_build_object('code', c."fault"->>'code', 'message', '') ELSE c."fault" END, c."resultDigest", c."resultBytes", c."endedAt", c."durationMs"
+    FROM json_to_recordset(${jsonOf(rows)}::json) AS c("operationId" text, "originRunId" uuid, "runId" uuid, "sessionId" uuid, "agentId" text, "projectId" text, "step" int, "callId" text, "tool" text, "target" jsonb, "argumentsHash" text, "argumentsPreview" text, "fingerprint" text, "principal" text, "rule" text, "interactionId" uuid, "gatewayId" uuid, "claimedAt" timestamptz, "erasableFrom" timestamptz, "status" text, "isParked" bool, "fault" jsonb, "resultDigest" text, "resultBytes" int, "endedAt" timestamptz, "durationMs" float8),
+    LATERAL (SELECT EXISTS (SELECT 1 FROM "tool_gateway"."erased" e WHERE e."subject" IN (c."principal", c."sessionId"::text) AND e."at" >= c."erasableFrom") AS "is") e`;
 }

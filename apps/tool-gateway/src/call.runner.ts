@@ -17,7 +17,7 @@ import { Journal } from './journal.js';
 import { OpenCall, OpenCalls } from './open-calls.js';
 import { OutcomeWriter } from './outcome.writer.js';
 import type { Preparedness } from './preparation.js';
-import { CallArguments } from './call-arguments.repository.js';
+import { Previews } from './previews.js';
 import { SnapshotCache, type HeldSnapshot } from './snapshot.cache.js';
 
 /** A call that is asked for, with what was found out about it before the gates. */
@@ -58,7 +58,7 @@ export class CallRunner {
     @Inject(OutcomeWriter) private readonly outcomes: OutcomeWriter,
     @Inject(ForeignClaims) private readonly foreign: ForeignClaims,
     @Inject(GatewayLease) private readonly lease: GatewayLease,
-    @Inject(CallArguments) private readonly previews: CallArguments,
+    @Inject(Previews) private readonly previews: Previews,
     @Inject(CallHooks) private readonly hooks: CallHooks,
     @Inject(BuiltinDispatcher) private readonly builtins: BuiltinDispatcher,
     @Inject(McpDispatcher) private readonly servers: McpDispatcher,
@@ -205,7 +205,7 @@ export class CallRunner {
     const { promise, resolve, reject } = withResolvers();
     const open = new OpenCall(claim, promise);
     this.calls.opened(open);
-    this.previews.keep(claim, at.arguments);
+    this.previews.keep(claim.operationId, at.arguments);
     const remainingMs = Math.max(1, standing.held.endsAt - performance.now());
     const timer = setTimeout(() => open.stop('the run’s time is up'), Math.min(remainingMs, 2 ** 31 - 1));
     try {

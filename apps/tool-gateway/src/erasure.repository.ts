@@ -6,11 +6,14 @@ import { Inject, Injectable } from '@nestjs/common';
 export class ErasureRepository {
   constructor(@Inject(DB) private readonly db: GatewayDb) {}
 
-  /** What was kept of a principal's calls; gives how many calls had something. */
-  async principal(principal: string): Promise<number> {
+  /** What was kept of a principal's calls; gives how many calls had something. Calls that are still on their way here come without. */
+  async principal(principal: string, now: Date): Promise<number> {
+    await this.db.gatewayErased.upsert({ where: { subject: principal }, create: { subject: principal, at: now }, update: { at: now } });
+    // Whoever writes calls at this moment may not have seen that: the statements below begin when they are done.
+    await this.db.$transaction((transaction) => transaction.$executeRaw`LOCK TABLE "tool_gateway"."call" IN SHARE MODE`);
     return this.db.$transaction(async (transaction) => {
       const count = await transaction.$executeRaw`
-        DELETE FROM "tool_gateway"."call_arguments" a USING "tool_gateway"."call" c WHERE c."operation_id" = a."operation_id" AND c."principal" = ${principal}`;
+        UPDATE "tool_gateway"."call" SET "arguments_preview" = NULL WHERE "principal" = ${principal} AND "arguments_preview" IS NOT NULL`;
       await transaction.$executeRaw`
         UPDATE "tool_gateway"."call" SET "fault" = jsonb_build_object('code', "fault"->>'code', 'message', '') WHERE "principal" = ${principal} AND "fault" IS NOT NULL`;
       await transaction.$executeRaw`
@@ -31,8 +34,9 @@ export class ErasureRepository {
     });
   }
 
-  /** Arguments that are older than their retention. */
-  async argumentsBefore(before: Date): Promise<number> {
-    return (await this.db.gatewayArguments.deleteMany({ where: { createdAt: { lt: before } } })).count;
+  /** Arguments of calls that were claimed in a span of time which is over. */
+  argumentsBetween(from: Date, to: Date): Promise<number> {
+    return this.db.$executeRaw`
+      UPDATE "tool_gateway"."call" SET "arguments_preview" = NULL WHERE "claimed_at" >= ${from} AND "claimed_at" < ${to} AND "arguments_preview" IS NOT NULL`;
   }
 }

@@ -15,6 +15,8 @@ const DAY_MS = 86_400_000;
 @Injectable()
 export class PrincipalService implements OnApplicationBootstrap, OnApplicationShutdown {
   #timer: NodeJS.Timeout | undefined;
+  /** Calls before it have no arguments left. */
+  #sweptTo = new Date(0);
 
   constructor(
     @Inject(ErasureRepository) private readonly repository: ErasureRepository,
@@ -36,7 +38,7 @@ export class PrincipalService implements OnApplicationBootstrap, OnApplicationSh
 
   async erase({ principal, sessionIds }: Parsed<typeof toolGateway.erasePrincipal>): Promise<Output<typeof toolGateway.erasePrincipal>> {
     const now = new Date();
-    const calls = await this.repository.principal(principal);
+    const calls = await this.repository.principal(principal, now);
     const artifacts = await this.repository.sessions(sessionIds, now);
     // Not only unreadable: gone.
     while ((await this.artifacts.sweep(now)) > 0);
@@ -45,7 +47,12 @@ export class PrincipalService implements OnApplicationBootstrap, OnApplicationSh
 
   async sweep(now: Date): Promise<void> {
     const { AMBIT_KEEP_ARGUMENTS_DAYS: days } = this.config;
-    if (days > 0) await this.repository.argumentsBefore(new Date(now.getTime() - days * DAY_MS));
+    if (days > 0) {
+      const to = new Date(now.getTime() - days * DAY_MS);
+      await this.repository.argumentsBetween(this.#sweptTo, to);
+      // A day again: a journal that was away brings calls late.
+      this.#sweptTo = new Date(to.getTime() - DAY_MS);
+    }
     await this.ended.unnoticed(new Date(now.getTime() - UNHEARD_MS));
   }
 }

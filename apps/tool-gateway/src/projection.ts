@@ -6,6 +6,7 @@ import { CallRepository, type EndedCall } from './call.repository.js';
 import { endedTogether } from './domain/ended-calls.js';
 import type { OperationFact } from './domain/operation-facts.js';
 import { Journal } from './journal.js';
+import { Previews } from './previews.js';
 import { StoredFacts } from './stored-facts.js';
 
 /** Facts are taken in bunches: a bunch costs Postgres about as much as one fact. */
@@ -32,6 +33,7 @@ export class Projection implements OnApplicationBootstrap, OnApplicationShutdown
     @Inject(CallRepository) private readonly repository: CallRepository,
     @Inject(Journal) private readonly journal: Journal,
     @Inject(StoredFacts) private readonly stored: StoredFacts,
+    @Inject(Previews) private readonly previews: Previews,
     @Inject(LOG) private readonly log: Logger,
   ) {}
 
@@ -95,7 +97,10 @@ export class Projection implements OnApplicationBootstrap, OnApplicationShutdown
     }
     const ended = await this.#ended(claims, outcomes);
     const open = [...claims.values()].filter(({ operationId }) => !outcomes.has(operationId));
-    const fresh = await this.repository.project({ open, ended, aborted });
+    const written = [...open, ...ended.map(({ claim }) => claim)];
+    const previews = await this.previews.of(written);
+    const fresh = await this.repository.project({ open, ended, aborted, previews });
+    this.previews.forget(written);
     for (const claim of open) this.#open.set(claim.operationId, claim);
     for (const { claim } of ended) this.#open.delete(claim.operationId);
     // Hints for whoever watches: one message for each run.

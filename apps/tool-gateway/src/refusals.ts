@@ -1,14 +1,17 @@
 import { argumentsHash, BadArguments, parseArguments, sha256Hex } from '@ambit/capability';
 import { Bus } from '@ambit/bus';
-import { sessionService, type Authority, type CallResult } from '@ambit/contracts';
+import { sessionService, type Authority, type CallResult, type RunStatus } from '@ambit/contracts';
 import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
-import { CallArguments } from './call-arguments.repository.js';
+import { ArgumentsPolicy } from './arguments.policy.js';
 import { CallRepository, type RefusedCall } from './call.repository.js';
 import type { CallEnd } from './domain/call-end.js';
 import type { Operation } from './domain/operation.js';
 import { GatewayLease } from './gateway.lease.js';
 import { SnapshotCache } from './snapshot.cache.js';
+
+/** Of a run in another state nothing more may happen. */
+const GOES_ON: ReadonlySet<RunStatus> = new Set(['queued', 'running', 'suspended']);
 
 export type Refused = Extract<CallEnd, { kind: 'refused' }>;
 
@@ -20,7 +23,7 @@ export class Refusals {
     @Inject(CallRepository) private readonly repository: CallRepository,
     @Inject(GatewayLease) private readonly lease: GatewayLease,
     @Inject(SnapshotCache) private readonly snapshots: SnapshotCache,
-    @Inject(CallArguments) private readonly previews: CallArguments,
+    @Inject(ArgumentsPolicy) private readonly policy: ArgumentsPolicy,
     @Inject(LOG) private readonly log: Logger,
   ) {}
 
@@ -42,14 +45,14 @@ export class Refusals {
 
   /** Writes the record, the audit and the event of refused calls. */
   async forPeople(authority: Authority, refused: readonly { readonly operation: Operation; readonly end: Refused }[]): Promise<void> {
-    await this.repository.refuse(refused.map(({ operation, end }) => this.#row(authority, operation, end)));
+    await this.repository.refuse(await Promise.all(refused.map(({ operation, end }) => this.#row(authority, operation, end))));
   }
 
-  #row(authority: Authority, operation: Operation, { fault, gate, detail, rule }: Refused): RefusedCall {
+  async #row(authority: Authority, operation: Operation, { fault, gate, detail, rule }: Refused): Promise<RefusedCall> {
     const { operationId, originRunId, runId, sessionId, agentId, fingerprint, step, call } = operation;
     const target = this.snapshots.held(fingerprint)?.tools.get(call.name)?.target ?? null;
     const { hash, input } = seen(call.arguments);
-    this.previews.keep({ operationId, target }, input);
+    const preview = typeof input === 'string' ? input : await this.policy.textOf(target, input);
     return {
       operationId,
       originRunId,
@@ -62,8 +65,10 @@ export class Refusals {
       tool: call.name,
       target,
       argumentsHash: hash,
+      preview,
       fingerprint,
       principal: authority.principal,
+      isOfEndedRun: !GOES_ON.has(authority.status),
       rule,
       gatewayId: this.lease.id,
       fault,

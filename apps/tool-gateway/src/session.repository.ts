@@ -24,6 +24,8 @@ export class SessionRepository {
 
   /** Closes what is parked by the word of whoever deleted the session, and forgets arguments. Repeating it changes nothing. */
   async close(sessionId: string, by: Principal, at: Date): Promise<void> {
+    // What comes here late comes without arguments.
+    await this.db.gatewayErased.upsert({ where: { subject: sessionId }, create: { subject: sessionId, at }, update: { at } });
     await this.db.$transaction(async (transaction) => {
       const resolution: Resolution = { as: 'failed', by, note: NOTE, at: at.toISOString() };
       // Only what is parked at this moment: what a person ended just now keeps that person's word.
@@ -31,8 +33,7 @@ export class SessionRepository {
         where: { sessionId, isParked: true },
         data: { isParked: false, resolution: { ...resolution, by: { ...by } } },
       });
-      await transaction.$executeRaw`
-        DELETE FROM "tool_gateway"."call_arguments" a USING "tool_gateway"."call" c WHERE c."operation_id" = a."operation_id" AND c."session_id" = ${sessionId}::uuid`;
+      await transaction.gatewayCall.updateMany({ where: { sessionId, argumentsPreview: { not: null } }, data: { argumentsPreview: null } });
       await transaction.$executeRaw`
         UPDATE "tool_gateway"."grant" g SET "settled_at" = ${at}, "result" = 'cancelled' FROM "tool_gateway"."call" c
         WHERE c."operation_id" = g."operation_id" AND c."session_id" = ${sessionId}::uuid AND g."settled_at" IS NULL`;

@@ -13,7 +13,6 @@ import { BatchRunner } from './batch.runner.js';
 import { BatchService } from './batch.service.js';
 import { BuiltinGroups } from './builtins/builtin.groups.js';
 import { BuiltinRegistry } from './builtins/builtin.registry.js';
-import { CallArguments } from './call-arguments.repository.js';
 import { CallGates } from './call.gates.js';
 import { CallHooks } from './call.hooks.js';
 import { CallHandlers } from './call.handlers.js';
@@ -41,6 +40,7 @@ import { OpenCalls } from './open-calls.js';
 import { OutcomeWriter } from './outcome.writer.js';
 import { PlanRepository } from './plan.repository.js';
 import { Preparation } from './preparation.js';
+import { Previews } from './previews.js';
 import { PrincipalService } from './principal.service.js';
 import { Projection } from './projection.js';
 import { Reconciliation } from './reconciliation.js';
@@ -90,7 +90,6 @@ const builtins = {
     BatchService,
     BuiltinDispatcher,
     BuiltinGroups,
-    CallArguments,
     CallGates,
     CallHooks,
     CallRepository,
@@ -113,6 +112,7 @@ const builtins = {
     OutcomeWriter,
     PlanRepository,
     Preparation,
+    Previews,
     PrincipalService,
     Projection,
     Reconciliation,

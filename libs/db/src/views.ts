@@ -32,7 +32,7 @@ export type GatewayDb = Pick<
   | 'gatewayOutbox'
   | 'gatewayAudit'
   | 'gatewayCall'
-  | 'gatewayArguments'
+  | 'gatewayErased'
   | 'gatewayGrant'
   | 'gatewayArtifact'
   | 'gatewayUploadPart'

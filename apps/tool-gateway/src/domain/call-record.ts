@@ -13,6 +13,7 @@ export interface CallRow {
   readonly tool: string;
   readonly target: unknown;
   readonly argumentsHash: string;
+  readonly argumentsPreview: string | null;
   readonly fingerprint: string;
   readonly principal: string;
   readonly rule: string | null;
@@ -29,7 +30,7 @@ export interface CallRow {
 }
 
 /** The record of a call for people; `approver` is the stored principal of its grant. */
-export function recordOf(row: CallRow, argumentsPreview: string | null, approver: unknown): CallRecord {
+export function recordOf(row: CallRow, approver: unknown): CallRecord {
   const {
     operationId,
     originRunId,
@@ -41,6 +42,7 @@ export function recordOf(row: CallRow, argumentsPreview: string | null, approver
     callId,
     tool,
     argumentsHash,
+    argumentsPreview,
     fingerprint,
     principal,
     rule,
