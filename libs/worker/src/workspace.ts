@@ -46,7 +46,8 @@ export function workspace(options: WorkspaceOptions): WorkerTool[] {
   const files = new Workspace({ root, workspaces, volume, owner, outside: options.outside ?? false });
   const guard = new Guard();
   const commands = new CommandTools(files, guard, {
-    command: { shell: options.shell ?? '/bin/sh', launcher: options.launcher ?? [], env: options.env ?? {}, owner },
+    shell: options.shell ?? '/bin/sh',
+    command: { launcher: options.launcher ?? [], env: options.env ?? {}, owner },
     outputBytes: options.outputBytes ?? 16 * 1024 * 1024,
     timeoutMs: options.timeoutMs ?? 120_000,
     processMs: options.processMs ?? 30 * 60_000,

@@ -2,7 +2,8 @@ import { join, normalize } from 'node:path';
 import { Fault, platformFaults, refusals } from '@ambit/contracts';
 import { z } from 'zod';
 import type { WorkerTool } from '../tools.js';
-import { startCommand, type CommandOptions, type Exit, type RunningCommand } from './command.js';
+import { startCommand, type CommandOptions, type RunningCommand } from './command.js';
+import type { Exit } from './group.js';
 import { inFolder } from './file-tools.js';
 import type { Place } from './folders.js';
 import type { Guard } from './guard.js';
@@ -14,6 +15,7 @@ import { walk } from './walk.js';
 import { decisionOf, textResult, workspaceTool, type CallInput, type Prepared, type Workspace } from './workspace.js';
 
 export interface CommandToolsOptions {
+  readonly shell: string;
   readonly command: CommandOptions;
   readonly outputBytes: number;
   readonly timeoutMs: number;
@@ -130,7 +132,11 @@ export class CommandTools {
     const start = (folder: OpenFolder): Promise<RunningCommand> =>
       this.workspace.folders.use(call, (root) => {
         if (signal.aborted) throw cancelled();
-        return startCommand({ command, folder, home: root.place.path, mark: call.operationId, output }, this.options.command, this.guard);
+        return startCommand(
+          { argv: [this.options.shell, '-c', command], folder, home: root.place.path, mark: call.operationId, output },
+          this.options.command,
+          this.guard,
+        );
       });
     return this.workspace.open(call, input.cwd, (spot) => inFolder(spot, start));
   }

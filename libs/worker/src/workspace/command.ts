@@ -1,11 +1,9 @@
-import { spawn } from 'node:child_process';
-import { Duplex } from 'node:stream';
 import type { OpenFolder } from './open-folder.js';
+import { startGroup, type Exit } from './group.js';
 import type { Guard } from './guard.js';
-import { Output } from './output.js';
+import type { Output } from './output.js';
 
 export interface CommandOptions {
-  readonly shell: string;
   /** A program and its arguments that each command is started through. */
   readonly launcher: readonly string[];
   readonly env: Readonly<Record<string, string>>;
@@ -13,7 +11,8 @@ export interface CommandOptions {
 }
 
 export interface CommandSpec {
-  readonly command: string;
+  /** A program and its arguments. */
+  readonly argv: readonly string[];
   readonly folder: OpenFolder;
   /** The session's own folder, which the command takes for its home. */
   readonly home: string;
@@ -21,14 +20,6 @@ export interface CommandSpec {
   readonly mark: string;
   readonly output: Output;
 }
-
-export interface Exit {
-  readonly code: number | null;
-  readonly signal: string | null;
-}
-
-/** Waits until its group is guarded, then becomes the command; when the worker dies first, it is nothing. */
-const GATE = 'read -r go <&3 || exit 125; exec 3<&-; exec "$@" 2>&1';
 
 /** A command that runs in a process group of its own. */
 export interface RunningCommand {
@@ -40,60 +31,35 @@ export interface RunningCommand {
   end(): Promise<void>;
 }
 
-/** Starts a shell command in an opened folder. */
+/** Starts a command in an opened folder. */
 export async function startCommand(spec: CommandSpec, options: CommandOptions, guard: Guard): Promise<RunningCommand> {
-  const { command, folder, home, mark, output } = spec;
-  const child = spawn('/bin/sh', ['-c', GATE, 'ambit', ...options.launcher, options.shell, '-c', command], {
-    cwd: folder.here,
-    env: {
-      PATH: process.env.PATH ?? '/usr/local/bin:/usr/bin:/bin',
-      LANG: process.env.LANG ?? 'C.UTF-8',
-      TERM: 'dumb',
-      ...options.env,
-      HOME: home,
-      PWD: folder.place.path,
-      AMBIT_CALL: mark,
+  const { argv, folder, home, mark, output } = spec;
+  const { pid, child, exited, end } = await startGroup(
+    {
+      argv: [...options.launcher, ...argv],
+      cwd: folder.here,
+      env: environmentOf(options.env, { home, folder: folder.place.path }),
+      owner: options.owner,
+      mark,
+      streams: 'joined',
     },
-    detached: true,
-    stdio: ['ignore', 'pipe', 'ignore', 'pipe'],
-    ...options.owner,
-  });
-  const { pid } = child;
-  const exited = new Promise<Exit>((resolve) => {
-    child.once('error', () => resolve({ code: 127, signal: null }));
-    child.once('exit', (code, signal) => resolve({ code, signal }));
-  });
-  const closed = new Promise<void>((resolve) => {
-    child.once('error', () => resolve());
-    child.once('close', () => resolve());
-  });
-  if (pid === undefined) throw new Error(`the command could not be started with ${options.shell}`);
+    guard,
+  );
   child.stdout?.on('data', (chunk: Buffer) => output.push(chunk));
-  const gate = gateOf(child.stdio[3]);
-  gate.on('error', () => undefined);
-  try {
-    await guard.add(pid, mark);
-  } catch (error) {
-    child.kill('SIGKILL');
-    throw error;
-  }
-  gate.end('go\n');
-  let ending: Promise<void> | undefined;
-  const end = async (): Promise<void> => {
-    await guard.end(pid);
-    // One that left the group with its environment changed could hold the pipe for ever.
-    child.stdout?.destroy();
-    await closed;
-  };
-  return {
-    pid,
-    output,
-    exited,
-    end: () => (ending ??= end()),
-  };
+  return { pid, output, exited, end };
 }
 
-function gateOf(stream: unknown): Duplex {
-  if (stream instanceof Duplex) return stream;
-  throw new Error('the command has no gate');
+/** What a program of the workspace finds in its environment: nothing of the worker's but where programs are, and the language. */
+export function environmentOf(
+  env: Readonly<Record<string, string>>,
+  { home, folder }: { readonly home: string; readonly folder: string },
+): Record<string, string> {
+  return {
+    PATH: process.env.PATH ?? '/usr/local/bin:/usr/bin:/bin',
+    LANG: process.env.LANG ?? 'C.UTF-8',
+    TERM: 'dumb',
+    ...env,
+    HOME: home,
+    PWD: folder,
+  };
 }

@@ -6,6 +6,7 @@ import type { WorkerTool } from '../tools.js';
 import type { OpenFolder } from './open-folder.js';
 import { PathProblem, toolFailed } from './path-problem.js';
 import { kindOf } from './volume.js';
+import type { Spot } from './walk.js';
 import { textResult, workspaceTool, type Reached, type Workspace } from './workspace.js';
 
 const READ_BYTES_MAX = 16 * 1024 * 1024;
@@ -109,29 +110,29 @@ export function fileTools(workspace: Workspace): WorkerTool[] {
   ];
 }
 
-/** The file's text; bytes that are no text, and more than 16 MiB, are refused. */
-async function readText(spot: Reached): Promise<string> {
-  return readHandle(await openFile(spot), spot.path);
+/** The file's text; bytes that are no text, and more than the limit, are refused. */
+export async function readText(spot: Spot, limit = READ_BYTES_MAX): Promise<string> {
+  return readHandle(await openFile(spot), spot.path, limit);
 }
 
-async function openFile(spot: Reached): Promise<FileHandle> {
+async function openFile(spot: Spot): Promise<FileHandle> {
   if (spot.stats === undefined) throw new PathProblem('missing', spot.path);
   if (spot.name === '') throw new PathProblem('not-a-file', spot.path);
   return spot.folder.file(spot.name);
 }
 
-async function readHandle(handle: FileHandle, name: string): Promise<string> {
+async function readHandle(handle: FileHandle, name: string, limit = READ_BYTES_MAX): Promise<string> {
   try {
     const { size } = await handle.stat();
-    if (size > READ_BYTES_MAX) throw toolFailed(`${name}: ${size} bytes are more than can be read at once; search it with grep`);
-    const buffer = Buffer.alloc(Math.min(size + 1, READ_BYTES_MAX + 1));
+    if (size > limit) throw toolFailed(`${name}: ${size} bytes are more than can be read at once; search it with grep`);
+    const buffer = Buffer.alloc(Math.min(size + 1, limit + 1));
     let length = 0;
     for (;;) {
       const { bytesRead } = await handle.read(buffer, length, buffer.length - length, null);
       length += bytesRead;
       if (bytesRead === 0 || length === buffer.length) break;
     }
-    const bytes = buffer.subarray(0, Math.min(length, READ_BYTES_MAX));
+    const bytes = buffer.subarray(0, Math.min(length, limit));
     if (bytes.subarray(0, 8_192).includes(0)) throw toolFailed(`${name}: it is no text`);
     return bytes.toString('utf8');
   } finally {
@@ -170,7 +171,7 @@ function window(text: string, { offset, limit }: { readonly offset: number; read
 }
 
 /** Puts a new file in the place of the old one in one step: whoever reads sees the one or the other, and no link is written through. */
-async function writeText(spot: Reached, content: string): Promise<void> {
+export async function writeText(spot: Spot, content: string): Promise<void> {
   if (spot.name === '') throw new PathProblem('not-a-file', spot.path);
   if (spot.stats !== undefined && !spot.stats.isFile()) throw new PathProblem('not-a-file', spot.path);
   const folders: OpenFolder[] = [];

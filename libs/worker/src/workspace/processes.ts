@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { toolFailed } from './path-problem.js';
-import type { Exit, RunningCommand } from './command.js';
+import type { RunningCommand } from './command.js';
+import type { Exit } from './group.js';
 
 const PER_SESSION = 8;
 const IN_ALL = 64;
