@@ -24,7 +24,7 @@ import type { BrokerConfig } from './config.js';
 import { KnownServers } from './known-servers.service.js';
 import { SecretResolver } from './secret.resolver.js';
 import { ServerRepository } from './server.repository.js';
-import { specOf, statusOf, type ServerRow } from './server.view.js';
+import { offersOf, specOf, statusOf, type ServerRow } from './server.view.js';
 import { targetOf } from './transport-target.js';
 
 type Ensure = typeof mcpBroker.ensureInstance;
@@ -128,7 +128,7 @@ export class InstanceService implements BeforeApplicationShutdown {
   }
 
   cancel(instanceId: string, operationId: string): void {
-    this.held.get(instanceId)?.instance.calls.cancel(operationId);
+    this.held.get(instanceId)?.instance.cancel(operationId);
   }
 
   /** A runner's hint. What it says of the tools is read, not believed. */
@@ -141,6 +141,8 @@ export class InstanceService implements BeforeApplicationShutdown {
         await this.known.tell(row, { ...statusOf(row), state: 'idle', reason: null });
       return;
     }
+    if (change.kind === 'prompts' || change.kind === 'resources')
+      return change.catalogHash === offersOf(row)[change.kind] ? undefined : this.known.readOffers(row, change.instanceId, change.kind);
     if (change.reason !== null) return this.known.tell(row, { ...statusOf(row), state: 'degraded', reason: change.reason });
     if (change.catalogHash !== row.catalogHash) await this.known.readTools(row, change.instanceId);
     await this.known.tell(row, { ...statusOf(row), state: 'connected', reason: null });
@@ -264,6 +266,11 @@ export class InstanceService implements BeforeApplicationShutdown {
     };
     const answer = await this.askRunner({ instanceId, server });
     if (answer.catalogHash !== row.catalogHash || row.catalogOf !== row.configGeneration) await this.known.readTools(row, instanceId);
+    for (const kind of ['prompts', 'resources'] as const) {
+      const hash = answer.offers?.[kind] ?? null;
+      // What is not read yet is told of when it is.
+      if (hash !== null && hash !== offersOf(row)[kind]) void this.known.background(this.known.readOffers(row, instanceId, kind));
+    }
     for (const { name, reason } of answer.dropped) this.log.warn({ slug: row.slug, tool: name, reason }, 'a tool is left out');
     await this.known.tell(
       row,
@@ -308,6 +315,7 @@ export class InstanceService implements BeforeApplicationShutdown {
       leases: this.leases,
       signal: abort.signal,
       onCatalogue: (catalogue) => saving.push(this.known.background(this.known.keep(row, catalogue))),
+      onOffers: (kind, offers) => void this.known.background(this.known.keepOffers(row, kind, offers)),
       onStale: (reason) => void this.known.background(this.known.stale(row, reason)),
       onEnded: () => void this.known.background(this.endedHere(row, instanceId)),
       onError: (error) => this.log.debug({ slug: row.slug, reason: sentenceOf(error) }, 'an MCP server misbehaved'),

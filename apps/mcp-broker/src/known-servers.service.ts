@@ -1,10 +1,11 @@
 import { Bus } from '@ambit/bus';
-import { mcpRunner, type Returns, type ToolDefinition } from '@ambit/contracts';
+import { mcpBroker, mcpRunner, type Returns, type ToolDefinition } from '@ambit/contracts';
 import { refusedNames } from '@ambit/capability';
-import type { Catalogue } from '@ambit/mcp';
+import type { Catalogue, OfferedKind, Offers } from '@ambit/mcp';
 import { LOG, Metrics, type Logger } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
 import { Epochs } from './epochs.js';
+import { OfferRepository, type OfferList, type StoredOffer } from './offer.repository.js';
 import { ServerRepository } from './server.repository.js';
 import { statusOf, type ServerRow, type Status } from './server.view.js';
 
@@ -21,6 +22,7 @@ export class KnownServers {
   constructor(
     @Inject(Bus) private readonly bus: Bus,
     @Inject(ServerRepository) private readonly servers: ServerRepository,
+    @Inject(OfferRepository) private readonly offers: OfferRepository,
     @Inject(Epochs) private readonly epochs: Epochs,
     @Inject(LOG) private readonly log: Logger,
     @Inject(Metrics) metrics: Metrics,
@@ -54,6 +56,36 @@ export class KnownServers {
   /** Keeps the tools that a server told of itself. */
   async keep(row: ServerRow, catalogue: Catalogue): Promise<void> {
     await this.save(row, catalogue);
+  }
+
+  /** Reads a list beside the tools from whoever holds the instance, page by page, and keeps it. */
+  async readOffers(row: ServerRow, instanceId: string, kind: OfferedKind): Promise<void> {
+    const items: StoredOffer[] = [];
+    let hash: string | undefined;
+    for (let offset: number | null = 0; offset !== null;) {
+      const page: Returns<typeof mcpBroker.instanceOffers> = await this.bus.call(
+        mcpBroker.instanceOffers,
+        { kind, offset },
+        { keys: { instanceId } },
+      );
+      // The list changed between two pages; the hint of that change is on its way.
+      if (hash !== undefined && page.hash !== hash) return this.readOffers(row, instanceId, kind);
+      hash = page.hash;
+      items.push(...page.items);
+      offset = page.next;
+    }
+    if (hash !== undefined) await this.saveOffers(row, { kind, hash, items });
+  }
+
+  /** Keeps a list beside the tools that a server told of itself. */
+  async keepOffers(row: ServerRow, kind: OfferedKind, offers: Offers): Promise<void> {
+    const items = [
+      ...offers.items.map((definition) => ({ template: false, definition })),
+      ...offers.templates.map((definition) => ({ template: true, definition })),
+    ];
+    for (const { tool, message } of offers.diagnostics.slice(0, 20))
+      this.log.warn({ slug: row.slug, kind, name: tool, reason: message }, 'something that a server offers is left out');
+    await this.saveOffers(row, { kind, hash: offers.hash, items });
   }
 
   /** A refresh failed, for a reason, or works again. */
@@ -96,6 +128,11 @@ export class KnownServers {
     if (saved === undefined) return;
     this.refusals.inc(saved.newlyRefused);
     await this.epochs.publish(saved.moved);
+  }
+
+  private async saveOffers(row: ServerRow, list: Omit<OfferList, 'at' | 'generation'>): Promise<void> {
+    const moved = await this.offers.save(row.id, { ...list, generation: row.configGeneration, at: new Date() });
+    if (moved !== undefined) await this.epochs.publish(moved);
   }
 
   private async move(change: ReturnType<ServerRepository['status']>): Promise<void> {

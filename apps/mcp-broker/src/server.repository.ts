@@ -51,6 +51,10 @@ export class ServerRepository {
       : this.db.brokerServer.findUnique({ where: { projectId_slug: { projectId: by.projectId, slug: by.slug } } });
   }
 
+  byIds(ids: readonly string[]): Promise<ServerRow[]> {
+    return this.db.brokerServer.findMany({ where: { id: { in: [...ids] } } });
+  }
+
   list(where: Where, page: { readonly after?: string | undefined; readonly limit: number }): Promise<ServerRow[]> {
     const { projectId, owner, set } = where;
     return this.db.brokerServer.findMany({
@@ -256,7 +260,7 @@ export class ServerRepository {
 }
 
 /** Moves the owner's epoch and puts one event for each row into the outbox. */
-async function tell(
+export async function tell(
   transaction: Transaction,
   change: { readonly rows: readonly ServerRow[]; readonly at: Date; readonly owner: string },
 ): Promise<Moved> {

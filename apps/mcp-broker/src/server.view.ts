@@ -1,6 +1,6 @@
-import { Server, ServerSpec, ServerState, type ServerHead, type mcpBroker } from '@ambit/contracts';
+import { Hex64, OfferHashes, Server, ServerSpec, ServerState, type ServerHead, type mcpBroker } from '@ambit/contracts';
 import type { Prisma } from '@ambit/db';
-import type { z } from 'zod';
+import { z } from 'zod';
 
 export type ServerRow = Prisma.BrokerServerGetPayload<object>;
 /** What is known of a server beside its configuration. */
@@ -22,6 +22,18 @@ function stateOf(row: ServerRow, isConnecting: boolean): z.output<typeof ServerS
 const catalogHashOf = (row: ServerRow): string | null => (row.catalogOf === row.configGeneration ? row.catalogHash : null);
 const isStale = (row: ServerRow): boolean => catalogHashOf(row) !== null && row.state !== 'connected' && row.state !== 'idle';
 
+/** What the row knows of each list beside the tools: its hash, and the generation it was read from. */
+const KnownOffers = z.partialRecord(z.enum(['prompts', 'resources', 'skills']), z.object({ hash: Hex64, of: z.int() }));
+export type KnownOffers = z.output<typeof KnownOffers>;
+export const knownOffers = (row: Pick<ServerRow, 'offers'>): KnownOffers => KnownOffers.parse(JSON.parse(row.offers));
+
+/** The lists that count for the server as it is configured now. */
+export function offersOf(row: Pick<ServerRow, 'offers' | 'configGeneration'>): OfferHashes {
+  const known = knownOffers(row);
+  const hashOf = (kind: keyof OfferHashes): string | null => (known[kind]?.of === row.configGeneration ? known[kind].hash : null);
+  return { prompts: hashOf('prompts'), resources: hashOf('resources'), skills: hashOf('skills') };
+}
+
 /** A server as the contract shows it. */
 export function serverOf(row: ServerRow, isConnecting: boolean): Server {
   return {
@@ -36,6 +48,7 @@ export function serverOf(row: ServerRow, isConnecting: boolean): Server {
     tools: catalogHashOf(row) === null ? 0 : row.tools,
     refusedNames: catalogHashOf(row) === null ? [] : refusedNamesOf(row),
     stale: isStale(row),
+    offers: offersOf(row),
     runsAs: row.runsAs,
     protocol: row.protocol,
     version: row.version,
@@ -61,6 +74,7 @@ export function headOf(row: ServerRow, isConnecting: boolean): ServerHead {
     stale: isStale(row),
     readOnly,
     scope: instances.scope,
+    offers: offersOf(row),
   };
 }
 
@@ -73,6 +87,7 @@ export function changeOf(row: ServerRow, epoch: number, at: Date): z.input<typeo
     owner: specOf(row).owner,
     configGeneration: row.configGeneration,
     catalogHash: catalogHashOf(row),
+    offers: offersOf(row),
     state: stateOf(row, false),
     epoch,
     at: at.toISOString(),

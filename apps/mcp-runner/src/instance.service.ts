@@ -1,6 +1,16 @@
 import { Bus, Responder, type Listening } from '@ambit/bus';
 import { fault, mcpBroker, mcpRunner, type Parsed, type Payload, type ResolvedServer, type Returns } from '@ambit/contracts';
-import { HeldInstance, InstanceLeases, pageOfTools, sentenceOf, StartFailed, StartQueue, type Catalogue, type LeaseView } from '@ambit/mcp';
+import {
+  HeldInstance,
+  InstanceLeases,
+  pageOfTools,
+  sentenceOf,
+  StartFailed,
+  StartQueue,
+  type Catalogue,
+  type LeaseView,
+  type OfferedKind,
+} from '@ambit/mcp';
 import { CONFIG, LOG, Metrics, type Logger } from '@ambit/service';
 import { Inject, Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
@@ -73,7 +83,7 @@ export class InstanceService implements BeforeApplicationShutdown {
   }
 
   cancel(instanceId: string, operationId: string): void {
-    this.running.get(instanceId)?.held.calls.cancel(operationId);
+    this.running.get(instanceId)?.held.cancel(operationId);
   }
 
   /** Ends the instances of a server, but for those of the generation that is to stay. */
@@ -116,6 +126,7 @@ export class InstanceService implements BeforeApplicationShutdown {
           // The first list is in the answer to the start.
           if (this.running.has(instanceId)) this.tell(server, { instanceId, kind: 'tools', catalogHash: catalogue.hash, reason: null });
         },
+        onOffers: (kind, offers) => this.tell(server, { instanceId, kind, catalogHash: offers.hash, reason: null }),
         onStale: (reason) =>
           this.tell(server, {
             instanceId,
@@ -180,7 +191,7 @@ export class InstanceService implements BeforeApplicationShutdown {
     server: ResolvedServer,
     change: {
       readonly instanceId: string;
-      readonly kind: 'tools' | 'ended';
+      readonly kind: 'tools' | OfferedKind | 'ended';
       readonly catalogHash: string | null;
       readonly reason: string | null;
     },
@@ -231,9 +242,12 @@ function answerOf(runnerId: string, held: HeldInstance): StartAnswer {
     capabilities: {},
     catalogHash: catalogue?.hash ?? '',
     tools: catalogue?.tools.length ?? 0,
+    offers: { prompts: hashOf(held, 'prompts'), resources: hashOf(held, 'resources'), skills: null },
     dropped: (catalogue?.diagnostics ?? []).slice(0, 200).map(({ tool, message }) => ({ name: tool, reason: message })),
   };
 }
+
+const hashOf = (held: HeldInstance, kind: OfferedKind): string | null => held.instance.offers[kind].current?.hash ?? null;
 
 function answerOfLease(lease: LeaseView): StartAnswer {
   return {

@@ -19,6 +19,7 @@ export {
 } from './nouns.js';
 export { adminApi, DeliveryStatus, NOTIFIED_EVENTS, NotifiedEvent, Notify, NotifyDelivery, NotifySink, Role, RoleGrant, Token, WorkerCredential } from './admin-api.js';
 export { Instances, mcpBroker, Secret, SecretRef, Server, ServerHead, ServerSpec, ServerState, Timeouts, Transport } from './mcp-broker.js';
+export { OfferHashes, OfferKind } from './mcp-content.js';
 export { mcpRunner, ResolvedServer } from './mcp-runner.js';
 export { Plugin, PluginId, pluginRegistry, PluginState } from './plugin-registry.js';
 export { Review, reviewer, ReviewRequest, Risk } from './reviewer.js';

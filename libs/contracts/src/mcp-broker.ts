@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { auditEvent, auditReading } from './audit.js';
 import { event, rpc, signal } from './kit/contract.js';
 import { AgentId, Hex64, Instant, JsonObject, Owner, page, PageInput, ProjectId, SetName, Slug, ToolDefinition, Uuid, Version } from './nouns.js';
+import { mcpContent, OfferHashes } from './mcp-content.js';
 import { refusing } from './refusals.js';
 
 /** A secret is referred to by name, never written into configuration. */
@@ -61,6 +62,8 @@ export const Server = ServerSpec.extend({
   /** Names that its tools would have and that belong to the platform, each with the name the tool is shown under instead. */
   refusedNames: z.array(z.object({ tool: z.string().max(128), name: z.string().max(200), reserved: z.string().max(64), shownAs: z.string().max(64), reason: z.string().max(500) })).max(400),
   stale: z.boolean(),
+  /** Hashes of what else it offers, beside its tools. */
+  offers: OfferHashes.optional(),
   runsAs: z.string().max(200).nullable(),
   protocol: z.string().max(20).nullable(),
   version: Version,
@@ -74,7 +77,7 @@ export type Secret = z.output<typeof Secret>;
 
 /** The versions that ingress consults of one server. */
 export const ServerHead = z
-  .object({ serverId: Uuid, slug: Slug, projectId: ProjectId, owner: Owner, enabled: z.boolean(), configGeneration: z.int(), bindingHash: Hex64, catalogHash: Hex64.nullable(), state: ServerState, reason: z.string().nullable(), stale: z.boolean(), readOnly: z.array(z.string()), scope: z.enum(['shared', 'per-agent', 'per-session']) })
+  .object({ serverId: Uuid, slug: Slug, projectId: ProjectId, owner: Owner, enabled: z.boolean(), configGeneration: z.int(), bindingHash: Hex64, catalogHash: Hex64.nullable(), state: ServerState, reason: z.string().nullable(), stale: z.boolean(), readOnly: z.array(z.string()), scope: z.enum(['shared', 'per-agent', 'per-session']), offers: OfferHashes.optional() })
   .meta({ id: 'ServerHead' });
 export type ServerHead = z.output<typeof ServerHead>;
 
@@ -142,7 +145,9 @@ export const mcpBroker = {
   resultPage: rpc('ambit.rpc.mcp-broker.v1.call.result.{instanceId}', { summary: 'Bytes of a large result, kept by its owner for 60 s', input: z.object({ operationId: Hex64, offset: z.int().min(0) }), output: z.object({ data: z.string().max(350_000).meta({ description: 'base64 of at most 256 KiB' }), next: z.int().nullable() }), errors: { RESULT_GONE: { status: 410, retry: 'never', message: 'The result is no longer held; the call has happened' } }, idempotent: true }),
   revokeOwner: rpc('ambit.rpc.mcp-broker.v1.owner.revoke', { summary: 'Close an owner’s servers, abort their open calls, then answer', input: z.object({ owner: Owner, fence: z.int().min(1), remove: z.boolean().default(false) }), output: z.object({ closed: z.int().min(0) }), idempotent: true, timeoutMs: 20_000 }),
 
-  catalogueChanged: event('ambit.evt.mcp-broker.v1.catalogue.changed.{serverId}', { summary: 'A server’s catalogue, state or configuration moved', payload: z.object({ serverId: Uuid, slug: Slug, projectId: ProjectId, owner: Owner, configGeneration: z.int(), catalogHash: Hex64.nullable(), state: ServerState, epoch: z.int(), at: Instant }) }),
+  ...mcpContent,
+
+  catalogueChanged: event('ambit.evt.mcp-broker.v1.catalogue.changed.{serverId}', { summary: 'A server’s catalogue, state or configuration moved', payload: z.object({ serverId: Uuid, slug: Slug, projectId: ProjectId, owner: Owner, configGeneration: z.int(), catalogHash: Hex64.nullable(), offers: OfferHashes.optional(), state: ServerState, epoch: z.int(), at: Instant }) }),
   listAudit: auditReading('mcp-broker'),
   auditAppended: auditEvent('mcp-broker'),
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { rpc, signal } from './kit/contract.js';
+import { OfferHashes } from './mcp-content.js';
 import { Hex64, JsonObject, ToolDefinition, Uuid } from './nouns.js';
 import { refusing } from './refusals.js';
 
@@ -25,11 +26,11 @@ export const mcpRunner = {
   startInstance: rpc('ambit.rpc.mcp-runner.v1.instance.start', {
     summary: 'Take the lease of an instance and start its child; when another runner holds it, say which',
     input: z.object({ instanceId: Hex64, server: ResolvedServer }),
-    output: z.object({ runnerId: Uuid, leaseRevision: z.int().min(1), runsAs: z.string().max(200), protocol: z.string().max(20), era: ResolvedServer.shape.era, serverInfo: JsonObject, capabilities: JsonObject, catalogHash: Hex64, tools: z.int().min(0), dropped: z.array(z.object({ name: z.string(), reason: z.string() })).max(200) }),
+    output: z.object({ runnerId: Uuid, leaseRevision: z.int().min(1), runsAs: z.string().max(200), protocol: z.string().max(20), era: ResolvedServer.shape.era, serverInfo: JsonObject, capabilities: JsonObject, catalogHash: Hex64, tools: z.int().min(0), offers: OfferHashes.optional(), dropped: z.array(z.object({ name: z.string(), reason: z.string() })).max(200) }),
     errors: refusing('SERVER_UNAVAILABLE'), idempotent: true, timeoutMs: 60_000,
   }),
   instanceTools: rpc('ambit.rpc.mcp-runner.v1.instance.tools.{instanceId}', { summary: 'The tools of a running instance, at most 256 KiB at a time', input: z.object({ offset: z.int().min(0).default(0) }), output: z.object({ catalogHash: Hex64, tools: z.array(ToolDefinition), next: z.int().nullable() }), errors: refusing('SERVER_UNAVAILABLE'), idempotent: true }),
   stopInstance: rpc('ambit.rpc.mcp-runner.v1.instance.stop.{instanceId}', { summary: 'Abort its calls, stop its process group, give the lease back', input: z.object({ reason: z.string().max(200) }), output: z.object({ stopped: z.boolean() }), idempotent: true, timeoutMs: 15_000 }),
 
-  instanceChanged: signal('ambit.ctl.mcp-runner.v1.instance.changed.{serverId}', { summary: 'A hint: the instance’s tools changed, or it ended', payload: z.object({ instanceId: Hex64, configGeneration: z.int(), kind: z.enum(['tools', 'ended']), catalogHash: Hex64.nullable(), reason: z.string().max(1_000).nullable() }) }),
+  instanceChanged: signal('ambit.ctl.mcp-runner.v1.instance.changed.{serverId}', { summary: 'A hint: the instance’s tools changed, or it ended', payload: z.object({ instanceId: Hex64, configGeneration: z.int(), kind: z.enum(['tools', 'prompts', 'resources', 'ended']), catalogHash: Hex64.nullable(), reason: z.string().max(1_000).nullable() }) }),
 };

@@ -43,7 +43,15 @@ export type GatewayDb = Pick<
 >;
 export type BrokerDb = Pick<
   PrismaClient,
-  Common | 'brokerOutbox' | 'brokerAudit' | 'brokerServer' | 'brokerCatalogue' | 'brokerInstance' | 'brokerSecret' | 'brokerOwner'
+  | Common
+  | 'brokerOutbox'
+  | 'brokerAudit'
+  | 'brokerServer'
+  | 'brokerCatalogue'
+  | 'brokerOffers'
+  | 'brokerInstance'
+  | 'brokerSecret'
+  | 'brokerOwner'
 >;
 export type SkillDb = Pick<
   PrismaClient,

@@ -117,7 +117,7 @@ export class CallServer {
     switch (outcome.status) {
       case 'completed':
       case 'tool_error':
-        return this.resultOf(operationId, outcome.result);
+        return this.fitted(operationId, outcome.result);
       case 'refused':
         throw fault(mcpBroker.executeCall, 'TOOL_FAILED', { reason: `${outcome.message} (${outcome.code})` });
       case 'not_dispatched':
@@ -127,7 +127,8 @@ export class CallServer {
     }
   }
 
-  private resultOf(operationId: string, result: RawResult): Returns<ExecuteCall> {
+  /** A result as it may travel: a large one is kept here, to be read by pages under this id. */
+  fitted(operationId: string, result: RawResult): Returns<ExecuteCall> {
     const text = JSON.stringify(result);
     if (text.length * 3 <= INLINE_BYTES) return { result };
     const bytes = Buffer.from(text, 'utf8');

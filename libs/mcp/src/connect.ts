@@ -14,6 +14,8 @@ export interface ConnectOptions {
   readonly probeTimeoutMs?: number;
   /** The server says that a list changed; called for every notification, so coalesce. */
   readonly onListChanged?: (kind: ListKind) => void;
+  /** A resource changed that the server was asked to tell of. */
+  readonly onResourceUpdated?: (params: Readonly<Record<string, unknown>>) => void;
   /** The connection ended, by either side. Called once. */
   readonly onClosed?: () => void;
   /** Something went wrong beside the requests; for logs. */
@@ -53,7 +55,11 @@ async function open(make: () => Transport, options: ConnectOptions, prior: Prior
   });
   client.onerror = (error) => options.onError?.(error);
   for (const kind of ['tools', 'prompts', 'resources'] as const)
-    client.setNotificationHandler(`notifications/${kind}/list_changed`, () => options.onListChanged?.(kind));
+    client.setNotificationHandler(`notifications/${kind}/list_changed`, () => {
+      // A server that did not promise to tell of a list's changes is not believed when it does.
+      if (client.getServerCapabilities()?.[kind]?.listChanged === true) options.onListChanged?.(kind);
+    });
+  client.setNotificationHandler('notifications/resources/updated', ({ params }) => options.onResourceUpdated?.(params));
   const transport = make();
   const abort = (): void => void transport.close().catch(() => undefined);
   options.signal?.addEventListener('abort', abort, { once: true });
@@ -76,8 +82,8 @@ async function open(make: () => Transport, options: ConnectOptions, prior: Prior
     ended.abort();
     options.onClosed?.();
   };
-  if (client.getProtocolEra() === 'modern') listenToChanges(client, ended.signal, () => options.onListChanged?.('tools'));
-  return new McpSession(client, factsOf(client));
+  if (client.getProtocolEra() === 'modern') listenToChanges(client, ended.signal, (kind) => options.onListChanged?.(kind));
+  return new McpSession(client, factsOf(client), ended.signal);
 }
 
 function factsOf(client: Client): McpSession['facts'] {

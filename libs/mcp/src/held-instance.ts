@@ -3,8 +3,10 @@ import { mcpBroker, toolGateway } from '@ambit/contracts';
 import type { PriorDiscovery } from '@modelcontextprotocol/client';
 import { CallServer, type Pin } from './call-server.js';
 import type { Catalogue } from './catalogue.js';
-import { McpInstance } from './instance.js';
+import { ContentServer } from './content-server.js';
+import { McpInstance, type OfferedKind } from './instance.js';
 import type { InstanceLease, InstanceLeases, LeaseView } from './lease.js';
+import type { Offers } from './offers.js';
 import { sentenceOf } from './outcome.js';
 import type { ServerFacts } from './session.js';
 import type { ServerTarget } from './target.js';
@@ -28,6 +30,7 @@ export interface HoldOptions {
   readonly alsoAnswer?: (held: HeldInstance) => readonly Listening[];
   readonly onRenewed?: () => void;
   readonly onCatalogue?: (catalogue: Catalogue) => void;
+  readonly onOffers?: (kind: OfferedKind, offers: Offers) => void;
   readonly onStale?: (reason: string | undefined) => void;
   /** It serves no more, for whatever reason. Called once, after everything ended. */
   readonly onEnded?: (reason: string) => void;
@@ -46,6 +49,7 @@ const IDLE_CHECK_MS = 5_000;
 export class HeldInstance {
   readonly instance: McpInstance;
   readonly calls: CallServer;
+  readonly content: ContentServer;
   private listening: readonly Listening[] = [];
   private idle: NodeJS.Timeout | undefined;
   private stopping: Promise<void> | undefined;
@@ -59,6 +63,9 @@ export class HeldInstance {
       ...(options.verdict === undefined ? {} : { verdict: options.verdict }),
       connectTimeoutMs: options.startTimeoutMs,
       onCatalogue: (catalogue) => this.changed(catalogue),
+      ...(options.onOffers === undefined ? {} : { onOffers: options.onOffers }),
+      onResourceUpdated: (params) => this.content.subscriptions.updated(params),
+      onConnected: (session) => this.content.subscriptions.connected(session),
       ...(options.onStale === undefined ? {} : { onStale: options.onStale }),
       ...(options.onError === undefined ? {} : { onError: options.onError }),
       ...(options.explain === undefined ? {} : { explain: options.explain }),
@@ -68,6 +75,11 @@ export class HeldInstance {
       pin: options.pin,
       lease,
       tellProgress: (gatewayId, progress) => options.bus.signal(toolGateway.callProgress, progress, { keys: { gatewayId } }),
+    });
+    const { instanceId, pin, bus, onError } = options;
+    this.content = new ContentServer({
+      ...{ instanceId, instance: this.instance, calls: this.calls, pin, lease, bus },
+      ...(onError === undefined ? {} : { onError }),
     });
   }
 
@@ -118,6 +130,12 @@ export class HeldInstance {
     return this.stopping;
   }
 
+  /** Stops one call or request at the server; its own answer says how it ended. */
+  cancel(id: string): void {
+    this.calls.cancel(id);
+    this.content.cancel(id);
+  }
+
   private async serve(): Promise<void> {
     const { options } = this;
     try {
@@ -126,6 +144,7 @@ export class HeldInstance {
       this.listening = [
         options.responder.answer(mcpBroker.executeCall, (input, call) => this.calls.execute(input, call.remainingMs()), { keys }),
         options.responder.answer(mcpBroker.resultPage, (input) => this.calls.resultPage(input), { keys }),
+        ...this.content.answers(options.responder),
         ...(options.alsoAnswer?.(this) ?? []),
       ];
       // Whoever is told of this owner must find it listening.
@@ -134,7 +153,8 @@ export class HeldInstance {
       if (this.stopping !== undefined || !this.lease.isHeld) throw new Error('The lease of the instance was lost while it started');
       this.idle = setInterval(
         () => {
-          if (this.instance.idleMs >= options.idleStopMs) void this.stop('It was not used for a while');
+          if (this.instance.idleMs >= options.idleStopMs && this.content.subscriptions.size === 0)
+            void this.stop('It was not used for a while');
         },
         Math.min(IDLE_CHECK_MS, options.idleStopMs),
       );
@@ -158,6 +178,7 @@ export class HeldInstance {
       this.options.onError?.(error),
     );
     this.calls.close();
+    this.content.close();
     await this.lease.release();
     this.options.onEnded?.(reason);
   }

@@ -4,7 +4,7 @@ export { McpSession, type CallOptions, type CallRequest, type ListKind, type Ser
 export { isSessionLoss, outcomeOf, sentenceOf, type CallOutcome, type RawResult } from './outcome.js';
 export { admitTools, catalogueHash, pageOfTools, type Diagnostic } from './tools.js';
 export { serveEcho } from './echo-server.js';
-export { McpInstance, type InstanceCall, type InstanceOptions } from './instance.js';
+export { McpInstance, type InstanceCall, type InstanceOptions, type OfferedKind } from './instance.js';
 export { CatalogueKeeper, type Catalogue, type CatalogueKeeperOptions } from './catalogue.js';
 export { egressFetch, RESULT_LIMIT_BYTES, type EgressOptions } from './egress-fetch.js';
 export { SYNTHETIC, syntheticData, TooLargeError, TRANSPORT_SECRET } from './outcome.js';
@@ -13,3 +13,6 @@ export { HeldInstance, StartFailed, type HoldOptions } from './held-instance.js'
 export { InstanceLeases, type InstanceLease, type LeaseFacts, type LeaseView, type TakeOptions } from './lease.js';
 export { StartQueue } from './start-queue.js';
 export { isUnauthorized } from './outcome.js';
+export { pageOf } from './content-server.js';
+export type { Offers } from './offers.js';
+export { ListKeeper, type Listed, type ListKeeperOptions } from './list-keeper.js';

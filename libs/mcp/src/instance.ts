@@ -1,9 +1,13 @@
 import type { PriorDiscovery, Progress } from '@modelcontextprotocol/client';
 import { CatalogueKeeper, type Catalogue } from './catalogue.js';
 import { connectServer } from './connect.js';
+import { ListKeeper } from './list-keeper.js';
+import { readOffers, type Offers } from './offers.js';
 import { sentenceOf, type CallOutcome } from './outcome.js';
-import type { CallRequest, ListKind, McpSession, ServerFacts } from './session.js';
+import type { CallRequest, ListKind, McpSession, PlainRequest, ServerFacts } from './session.js';
 import type { ServerTarget } from './target.js';
+
+export type OfferedKind = Exclude<ListKind, 'tools'>;
 
 export interface InstanceOptions {
   readonly target: ServerTarget;
@@ -13,14 +17,20 @@ export interface InstanceOptions {
   readonly connectTimeoutMs?: number;
   readonly onCatalogue?: (catalogue: Catalogue, facts: ServerFacts) => void;
   readonly onStale?: (reason: string | undefined) => void;
+  /** Other prompts or resources than last time were read whole, or the first ones at all. */
+  readonly onOffers?: (kind: OfferedKind, offers: Offers) => void;
   readonly onListChanged?: (kind: ListKind) => void;
+  /** A resource changed that the server was asked to tell of. */
+  readonly onResourceUpdated?: (params: Readonly<Record<string, unknown>>) => void;
+  /** A connection was opened, the first one or another one. */
+  readonly onConnected?: (session: McpSession) => void;
   readonly onError?: (error: unknown) => void;
   /** What the transport knows of why the server is gone; better than the error of whoever waited for it. */
   readonly explain?: () => string | undefined;
 }
 
 export interface InstanceCall {
-  readonly request: CallRequest;
+  readonly request: CallRequest | PlainRequest;
   /** For everything: connecting, waiting, the call. Milliseconds. */
   readonly timeoutMs: number;
   readonly maxTotalMs?: number;
@@ -42,6 +52,8 @@ const LAST_BACKOFF_MS = 30_000;
  */
 export class McpInstance {
   readonly catalogue: CatalogueKeeper;
+  /** What it offers beside tools: read in the background, and empty where the server declares nothing. */
+  readonly offers: Readonly<Record<OfferedKind, ListKeeper<Offers>>>;
   private session: McpSession | undefined;
   private connecting: Promise<McpSession> | undefined;
   private verdict: PriorDiscovery | undefined;
@@ -61,6 +73,7 @@ export class McpInstance {
       onStale: (reason) => options.onStale?.(reason),
       onError: (error) => options.onError?.(error),
     });
+    this.offers = { prompts: this.offered('prompts'), resources: this.offered('resources') };
   }
 
   get facts(): ServerFacts | undefined {
@@ -99,7 +112,7 @@ export class McpInstance {
   async stop(): Promise<void> {
     if (this.stopping.signal.aborted) return;
     for (const abort of this.open) abort.abort();
-    this.catalogue.close();
+    for (const keeper of [this.catalogue, this.offers.prompts, this.offers.resources]) keeper.close();
     this.stopping.abort(new Error('This instance was stopped'));
     const { session } = this;
     this.session = undefined;
@@ -206,8 +219,10 @@ export class McpInstance {
         ...(this.verdict === undefined ? {} : { verdict: this.verdict }),
         onListChanged: (kind) => {
           if (kind === 'tools') this.catalogue.invalidate();
+          else this.offers[kind].invalidate();
           this.options.onListChanged?.(kind);
         },
+        onResourceUpdated: (params) => this.options.onResourceUpdated?.(params),
         onClosed: () => {
           isClosed = true;
           if (opened !== undefined) this.closed(opened);
@@ -221,6 +236,8 @@ export class McpInstance {
       this.session = session;
       // A server that was started anew may offer other tools than before.
       if (this.catalogue.current !== undefined) this.catalogue.invalidate();
+      for (const kind of ['prompts', 'resources'] as const) if (session.offers(kind)) this.offers[kind].invalidate();
+      this.options.onConnected?.(session);
       this.verdict = session.facts.verdict;
       this.failures = 0;
       this.lastError = undefined;
@@ -232,6 +249,20 @@ export class McpInstance {
       this.backOff();
       throw new Error(this.lastError, { cause: error });
     }
+  }
+
+  private offered(kind: OfferedKind): ListKeeper<Offers> {
+    const { options } = this;
+    return new ListKeeper<Offers>({
+      kind,
+      retriesFirst: true,
+      session: () => this.connected(),
+      read: (session, signal) => readOffers(session, kind, signal),
+      onList: (list) => options.onOffers?.(kind, list),
+      // What stands is the last good list; that tools are stale is what people are told.
+      onStale: () => undefined,
+      onError: (error) => options.onError?.(error),
+    });
   }
 
   private closed(session: McpSession): void {

@@ -8,17 +8,25 @@ import {
 } from '@modelcontextprotocol/client';
 import { outcomeOf, type CallOutcome } from './outcome.js';
 import type { ToolDefinition } from '@ambit/contracts';
+import { listenToResource } from './listen.js';
+import { allPages, type AllPages } from './list-pages.js';
+import { isRecord } from './records.js';
 import { admitTools, type Diagnostic } from './tools.js';
 
 /** Lets every result through untouched: a relay must not drop fields that it does not know. */
 const ANY: StandardSchemaV1<unknown, unknown> = { '~standard': { version: 1, vendor: 'ambit', validate: (value) => ({ value }) } };
 
-const MAX_PAGES = 64;
-const MAX_TOOLS = 10_000;
 const LIST_TIMEOUT_MS = 30_000;
 const METHOD_NOT_FOUND = -32_601;
 
 export type ListKind = 'tools' | 'prompts' | 'resources';
+
+const LISTS = {
+  tools: { method: 'tools/list', capability: 'tools', noun: 'tools' },
+  prompts: { method: 'prompts/list', capability: 'prompts', noun: 'prompts' },
+  resources: { method: 'resources/list', capability: 'resources', noun: 'resources' },
+  resourceTemplates: { method: 'resources/templates/list', capability: 'resources', noun: 'resource templates' },
+} as const satisfies Record<string, { readonly method: string; readonly capability: ListKind; readonly noun: string }>;
 
 /** One complete reading of a server's tools, in name order. */
 export interface ToolList {
@@ -31,6 +39,12 @@ export interface ToolList {
 export interface CallRequest {
   readonly name: string;
   readonly arguments: Readonly<Record<string, unknown>>;
+}
+
+/** Any other request that has a result and no effect that counts. */
+export interface PlainRequest {
+  readonly method: string;
+  readonly params: Readonly<Record<string, unknown>>;
 }
 
 export interface CallOptions {
@@ -54,60 +68,59 @@ export interface ServerFacts {
   readonly verdict: PriorDiscovery;
 }
 
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** One open connection to one MCP server. */
 export class McpSession {
   constructor(
     private readonly client: Client,
     readonly facts: ServerFacts,
+    private readonly ended: AbortSignal,
   ) {}
+
+  /** Has the server tell of a resource's updates. The function that comes back ends that; it does not throw. Throws what the server throws. */
+  async subscribe(uri: string, onGap: () => void): Promise<() => void> {
+    if (this.facts.era === 'modern') {
+      const over = new AbortController();
+      listenToResource(this.client, uri, { ended: AbortSignal.any([over.signal, this.ended]), onGap });
+      return () => over.abort();
+    }
+    await this.client.subscribeResource({ uri }, { timeout: LIST_TIMEOUT_MS });
+    return () => void this.client.unsubscribeResource({ uri }, { timeout: LIST_TIMEOUT_MS }).catch(() => undefined);
+  }
 
   /** True when the server promises to tell about changes of this list. */
   announces(kind: ListKind): boolean {
     return this.client.getServerCapabilities()?.[kind]?.listChanged === true;
   }
 
+  /** Whether the server declared this of itself. */
+  offers(kind: ListKind | 'completions'): boolean {
+    return this.client.getServerCapabilities()?.[kind] !== undefined;
+  }
+
   /** Reads every page of the tools; empty where the server offers none. Throws what the transport or server throws. */
   async listTools(signal?: AbortSignal): Promise<ToolList> {
-    if (this.client.getServerCapabilities()?.tools === undefined) return { tools: [], diagnostics: [] };
-    const listed: unknown[] = [];
-    const notes: Diagnostic[] = [];
-    const seen = new Set<string>();
-    let cursor: string | undefined;
-    let ttlMs: number | undefined;
-    for (let pages = 1; ; pages++) {
-      const page = await this.page(cursor, signal);
-      if (page === undefined) return { tools: [], diagnostics: [] };
-      if (Array.isArray(page['tools'])) listed.push(...page['tools'].slice(0, MAX_TOOLS - listed.length));
-      if (typeof page['ttlMs'] === 'number') ttlMs = page['ttlMs'];
-      const next = page['nextCursor'];
-      // An empty string is a cursor like any other; only absence ends the list.
-      if (typeof next !== 'string') break;
-      if (seen.has(next)) {
-        notes.push({ tool: '', message: 'The tool list repeats a cursor; reading stopped there' });
-        break;
-      }
-      if (pages >= MAX_PAGES || listed.length >= MAX_TOOLS) {
-        notes.push({ tool: '', message: `The tool list goes on after ${MAX_PAGES} pages or ${MAX_TOOLS} tools; the rest is left out` });
-        break;
-      }
-      seen.add(next);
-      cursor = next;
-    }
-    const { tools, diagnostics } = admitTools(listed);
+    const { items, notes, ttlMs } = await this.listAll('tools', signal);
+    const { tools, diagnostics } = admitTools(items);
     return { tools, diagnostics: [...notes, ...diagnostics], ...(ttlMs === undefined ? {} : { ttlMs }) };
   }
 
-  private async page(cursor: string | undefined, signal: AbortSignal | undefined): Promise<Readonly<Record<string, unknown>> | undefined> {
+  /** Reads every page of one list, untouched; nothing is asked of a server that does not declare it. Throws what the transport or server throws. */
+  async listAll(list: keyof typeof LISTS, signal?: AbortSignal): Promise<AllPages> {
+    const { method, capability, noun } = LISTS[list];
+    if (!this.offers(capability)) return { items: [], notes: [] };
+    return allPages((cursor) => this.page({ method, cursor }, signal), { field: list, noun });
+  }
+
+  private async page(
+    { method, cursor }: { readonly method: (typeof LISTS)[keyof typeof LISTS]['method']; readonly cursor: string | undefined },
+    signal: AbortSignal | undefined,
+  ): Promise<Readonly<Record<string, unknown>> | undefined> {
     try {
-      const page = await this.client.request({ method: 'tools/list', params: cursor === undefined ? {} : { cursor } }, ANY, {
+      const page = await this.client.request({ method, params: cursor === undefined ? {} : { cursor } }, ANY, {
         timeout: LIST_TIMEOUT_MS,
         ...(signal === undefined ? {} : { signal }),
       });
-      if (!isRecord(page)) throw new Error('The server answered tools/list with something that is no object');
+      if (!isRecord(page)) throw new Error(`The server answered ${method} with something that is no object`);
       return page;
     } catch (error) {
       if (cursor === undefined && isRecord(error) && error['code'] === METHOD_NOT_FOUND) return undefined;
@@ -115,20 +128,22 @@ export class McpSession {
     }
   }
 
-  /** Calls a tool; never throws and never sends twice: the outcome says what is known. */
-  async call(request: CallRequest, options: CallOptions): Promise<CallOutcome> {
+  /** Calls a tool, or asks something else; never throws and never sends twice: the outcome says what is known. */
+  async call(request: CallRequest | PlainRequest, options: CallOptions): Promise<CallOutcome> {
     const { signal } = options;
     if (signal?.aborted === true)
       return { status: 'not_dispatched', cause: 'cancelled', message: 'The call was cancelled before it was sent' };
     try {
       const result = await this.client.request(
-        { method: 'tools/call', params: { name: request.name, arguments: request.arguments } },
+        'method' in request
+          ? { method: request.method, params: { ...request.params } }
+          : { method: 'tools/call', params: { name: request.name, arguments: request.arguments } },
         ANY,
         requestOptions(options),
       );
       if (!isRecord(result))
         return { status: 'uncertain', cause: 'invalid_result', message: 'The server answered with something that is no result object' };
-      if (isInputRequiredResult(result))
+      if (!('method' in request) && isInputRequiredResult(result))
         return {
           status: 'refused',
           code: -32_021,

@@ -1,5 +1,6 @@
 import { byCodeUnit, canonicalJson, digestOf, NotCanonical, RECORD_BOUNDS } from '@ambit/capability';
 import type { ToolDefinition } from '@ambit/contracts';
+import { isRecord } from './records.js';
 
 /** Why something of a server's list is not in the catalogue, as one sentence. */
 export interface Diagnostic {
@@ -12,10 +13,6 @@ const TITLE_CHARACTERS = 500;
 const DESCRIPTION_CHARACTERS = 64 * 1024;
 
 type Json = Record<string, unknown>;
-
-function isRecord(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 /**
  * Keeps the tools that are whole and within bounds, in name order; says of every other one why it is left out.

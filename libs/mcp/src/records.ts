@@ -1,0 +1,4 @@
+/** Tells a JSON object from everything else. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
