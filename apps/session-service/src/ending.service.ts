@@ -83,7 +83,8 @@ export class Endings {
   ): Promise<void> {
     const { id, runId, originRunId, sessionId, callId, step } = interaction;
     const settled = await interactions.update(unit, id, { status: how.status, settled: true });
-    await tape.append(unit, sessionId, [resultEntry(refusedResult(callId, how.fault), step, { runId, originRunId })]);
+    if (!interaction.isLive)
+      await tape.append(unit, sessionId, [resultEntry(refusedResult(callId, how.fault), step, { runId, originRunId })]);
     unit.tell(interactionSettled(settled, unit.now));
   }
 }

@@ -16,6 +16,9 @@ export class InteractionHandlers {
   @Answers(sessionService.requestInteractions) request(input: Parsed<typeof sessionService.requestInteractions>) {
     return this.interactions.request(input);
   }
+  @Answers(sessionService.withdrawInteraction) withdraw(input: Parsed<typeof sessionService.withdrawInteraction>) {
+    return this.interactions.withdraw(input);
+  }
   @Answers(sessionService.getInteraction) get(input: Parsed<typeof sessionService.getInteraction>) {
     return this.interactions.get(input.id);
   }

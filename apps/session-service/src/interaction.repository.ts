@@ -105,8 +105,8 @@ export const interactions = {
 
   /** Whether any call of the run waits for a decision or for its approved execution, and whether it ever asked. */
   async standing(db: Reader, runId: string): Promise<{ readonly asked: boolean; readonly waits: boolean }> {
-    const asked = await db.interaction.count({ where: { runId } });
-    const waits = asked > 0 && (await db.interaction.count({ where: { runId, settledAt: null } })) > 0;
+    const asked = await db.interaction.count({ where: { runId, isLive: false } });
+    const waits = asked > 0 && (await db.interaction.count({ where: { runId, isLive: false, settledAt: null } })) > 0;
     return { asked: asked > 0, waits };
   },
 

@@ -93,7 +93,7 @@ export class InteractionService {
       for (const one of added) unit.tell(interactionRequested(publicInteraction(one), this.#url(one.id), unit.now));
       return [...known, ...added];
     });
-    return { interactions: asked.map(({ operationId, id, status }) => ({ operationId, interactionId: id, status })) };
+    return { interactions: asked.map(({ operationId, id, status, answer }) => ({ operationId, interactionId: id, status, answer })) };
   }
 
   /** One of two people who decide at once has an effect: the session's lock lets one in, and the other finds it decided. */
@@ -142,6 +142,20 @@ export class InteractionService {
     return { resumeRunId: await this.resumes.resume(runId) };
   }
 
+  /** Whoever asked waits no more. */
+  async withdraw({
+    operationId,
+  }: Parsed<typeof sessionService.withdrawInteraction>): Promise<Output<typeof sessionService.withdrawInteraction>> {
+    const [found] = await interactions.byOperations(this.transactions.read, [operationId]);
+    if (found?.isLive !== true) return {};
+    await this.transactions.run(async (unit) => {
+      const interaction = await this.#locked(unit, found.id);
+      if (interaction?.status !== 'pending') return;
+      await this.endings.withdraw(unit, interaction, { status: 'cancelled', fault: { code: 'CANCELLED', message: 'Nobody waits for it' } });
+    });
+    return {};
+  }
+
   /** Expires what nobody answered in time. */
   async expire(now: Date): Promise<void> {
     for (const { id } of await interactions.expired(this.transactions.read, now)) {
@@ -185,8 +199,8 @@ export class InteractionService {
     const decided = { decidedBy: by, reason };
     let next: InteractionRecord;
     if (decision.decision === 'allow') {
-      next = await interactions.update(unit, id, { ...decided, status: 'allowed', settled: false });
-      unit.tell(deferredJob(await this.#deferred(unit, next), call.traceparent));
+      next = await interactions.update(unit, id, { ...decided, status: 'allowed', settled: interaction.isLive });
+      if (!interaction.isLive) unit.tell(deferredJob(await this.#deferred(unit, next), call.traceparent));
     } else {
       const given = answer ?? { selected: [], text: '' };
       const isAnswer = decision.decision === 'answer';
@@ -199,7 +213,7 @@ export class InteractionService {
       const result = isAnswer
         ? answerResult(callId, given)
         : refusedResult(callId, { code: 'DENIED', message: reason ?? 'The person who was asked denied this call' });
-      await this.#record(unit, interaction, result);
+      if (!interaction.isLive) await this.#record(unit, interaction, result);
     }
     unit.tell(interactionSettled(next, unit.now));
     unit.audit(

@@ -26,6 +26,7 @@ import { MessageService } from './message.service.js';
 import { MoveService } from './move.service.js';
 import { Narrowing } from './narrowing.service.js';
 import { OwnerService } from './owner.service.js';
+import { PermissionService } from './permission.service.js';
 import { PoolService } from './pool.service.js';
 import { PrincipalService } from './principal.service.js';
 import { Progress } from './progress.service.js';
@@ -86,7 +87,8 @@ import { WorkerHandlers } from './worker.handlers.js';
       AuthorityService,
       CallRecordService,
       OwnerService,
-      PoolService,
+      PermissionService,
+    PoolService,
     ],
     ...[
       AttemptService,

@@ -3,6 +3,7 @@ import { sessionService, type Parsed } from '@ambit/contracts';
 import { Controller } from '@nestjs/common';
 import { AttemptService } from './attempt.service.js';
 import { FinishService } from './finish.service.js';
+import { PermissionService } from './permission.service.js';
 import { RefreshService } from './refresh.service.js';
 import { StepService } from './step.service.js';
 
@@ -14,6 +15,7 @@ export class WorkerHandlers {
     private readonly steps: StepService,
     private readonly refreshes: RefreshService,
     private readonly finishes: FinishService,
+    private readonly permissions: PermissionService,
   ) {}
 
   @Answers(sessionService.startRun) start(input: Parsed<typeof sessionService.startRun>, call: Call<typeof sessionService.startRun>) {
@@ -33,6 +35,12 @@ export class WorkerHandlers {
     call: Call<typeof sessionService.refreshRun>,
   ) {
     return this.refreshes.refresh(input, call);
+  }
+  @Answers(sessionService.askPermission) ask(
+    input: Parsed<typeof sessionService.askPermission>,
+    call: Call<typeof sessionService.askPermission>,
+  ) {
+    return this.permissions.ask(input, call);
   }
   @Answers(sessionService.finishRun) finish(input: Parsed<typeof sessionService.finishRun>, call: Call<typeof sessionService.finishRun>) {
     return this.finishes.finish(input, call);

@@ -166,3 +166,76 @@ it('an approval changes the settings that it was asked for, once, and never for 
   await decide(ids[2] ?? '', 'allow');
   await expect(adjust(2, changes[2])).rejects.toMatchObject(none);
 });
+
+verifies(
+  ['R-ACP-5#1', 'R-ACP-5#2', 'R-ACP-5#3'],
+  'what a worker’s agent asks is settled once: by a person, its time, its run’s cancel, or the end of its session',
+  async () => {
+    const settled = await collect(fixture.nats.connection, sessionService.interactionSettled);
+    const agent = await fixture.agent();
+    await fixture.send(agent);
+    const attempt = await fixture.begin(agent.id);
+    const { agentId, ref, token } = attempt;
+    const asks = (key: string, more: { expiresMs?: number; withdrawn?: boolean } = {}, of = { ref, token, agentId }) =>
+      fixture.bus.call(
+        sessionService.askPermission,
+        { ...of.ref, token: of.token, key, action: 'execute', title: 'npm test', ...more },
+        { keys: { agentId: of.agentId } },
+      );
+    const [one, twice] = await Promise.all([asks('one'), asks('one')]);
+    expect(one).toMatchObject({ status: 'pending', interactionId: twice.interactionId });
+    const id = one.interactionId ?? '';
+    expect(await fixture.bus.call(sessionService.getInteraction, { id })).toMatchObject({
+      isLive: true,
+      tool: 'acp__execute',
+      kind: 'permission',
+    });
+    expect((await decide(id, 'allow')).status).toBe('allowed');
+    expect(await asks('one')).toEqual({ interactionId: id, status: 'allowed' });
+    // No run waits for it.
+    expect(await codeOf(fixture.finish(attempt, 'waiting'))).toBe('INVALID_INPUT');
+
+    const late = await asks('late', { expiresMs: 1_000 });
+    await settled.next(({ payload }) => payload.interactionId === late.interactionId);
+    expect(await asks('late')).toMatchObject({ status: 'expired' });
+    expect(await codeOf(decide(late.interactionId ?? '', 'allow'))).toBe('APPROVAL_EXPIRED');
+
+    const dropped = await asks('dropped');
+    expect(await asks('dropped', { withdrawn: true })).toMatchObject({ status: 'cancelled' });
+    expect(await codeOf(decide(dropped.interactionId ?? '', 'allow'))).toBe('NO_INTERACTION');
+
+    const open = await asks('open');
+    const closing = await asks('closing');
+    await fixture.bus.call(sessionService.cancelRun, { id: ref.runId, reason: 'enough' });
+    expect(await codeOf(asks('open'))).toBe('TURN_ENDED');
+    for (const { interactionId } of [open, closing])
+      expect(await fixture.bus.call(sessionService.getInteraction, { id: interactionId ?? '' })).toMatchObject({ status: 'cancelled' });
+
+    const tape = await fixture.bus.call(sessionService.listTape, { sessionId: ref.sessionId });
+    expect(tape.items.filter(({ kind }) => kind === 'tool_result')).toEqual([]);
+
+    const { sessionId } = await fixture.send(agent);
+    const other = await fixture.begin(agent.id);
+    const kept = await asks('kept', {}, other);
+    await fixture.bus.call(sessionService.deleteSession, { id: sessionId });
+    await settled.next(({ payload }) => payload.interactionId === kept.interactionId);
+    const times = (interaction: string | null) => settled.all.filter(({ payload }) => payload.interactionId === interaction).length;
+    expect([one, late, dropped, open, closing, kept].map(({ interactionId }) => times(interactionId))).toEqual([1, 1, 1, 1, 1, 1]);
+  },
+);
+
+it('in full access nobody is asked, and the audit says so', async () => {
+  const agent = await fixture.agent({ policy: { mode: 'full_access' } });
+  await fixture.send(agent);
+  const { agentId, ref, token } = await fixture.begin(agent.id);
+  const asked = { ...ref, token, key: 'one', action: 'edit', title: 'a file' };
+  expect(await fixture.bus.call(sessionService.askPermission, asked, { keys: { agentId } })).toEqual({
+    interactionId: null,
+    status: 'allowed',
+  });
+  const { items } = await fixture.bus.call(sessionService.listAudit, { after: 0 });
+  expect(items.find(({ action }) => action === 'permission.allowed')).toMatchObject({
+    target: `run:${ref.runId}`,
+    reason: 'acp__edit in full access',
+  });
+});

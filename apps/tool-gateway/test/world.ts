@@ -424,6 +424,7 @@ export class World {
           operationId: operation,
           interactionId: randomUUID(),
           status: 'pending' as const,
+          answer: null,
         })),
       };
     });

@@ -196,6 +196,8 @@ export const Interaction = z
     rule: z.string().max(500).nullable(),
     approvers: z.array(z.string().max(200)).max(50),
     notRequester: z.boolean(),
+    /** Whoever asked waits for the answer while the run goes on: a decision executes nothing and resumes nothing. */
+    isLive: z.boolean().default(false),
     principal: Principal,
     /** The earlier pending interaction of the session that has to be answered first. */
     blockedBy: Uuid.nullable(),
@@ -442,11 +444,12 @@ export const sessionService = {
     input: z.object({
       runId: Uuid,
       step: z.int().min(0),
-      requests: z.array(Interaction.pick({ kind: true, callId: true, operationId: true, tool: true, argumentsPreview: true, argumentsHash: true, question: true, rule: true, approvers: true, notRequester: true }).extend({ order: z.int().min(0), expiresMs: z.int().min(1_000), target: Target.nullable() })).min(1).max(64),
+      requests: z.array(Interaction.pick({ kind: true, callId: true, operationId: true, tool: true, argumentsPreview: true, argumentsHash: true, question: true, rule: true, approvers: true, notRequester: true }).extend({ order: z.int().min(0), expiresMs: z.int().min(1_000), target: Target.nullable(), isLive: z.boolean().default(false).meta({ description: 'The asker waits for the answer, within the run; `operationId` names this one question' }) })).min(1).max(64),
     }),
-    output: z.object({ interactions: z.array(z.object({ operationId: Hex64, interactionId: Uuid, status: InteractionStatus })) }),
+    output: z.object({ interactions: z.array(z.object({ operationId: Hex64, interactionId: Uuid, status: InteractionStatus, answer: Answer.nullable() })) }),
     errors: refusing('APPROVAL_CAPACITY', 'TURN_ENDED'), idempotent: true,
   }),
+  withdrawInteraction: rpc('ambit.rpc.session-service.v1.interaction.withdraw', { summary: 'Whoever asked a live question waits no more; one that was answered stays so', input: z.object({ operationId: Hex64 }), output: z.object({}), idempotent: true }),
   getInteraction: rpc('ambit.rpc.session-service.v1.interaction.get', { summary: 'One interaction, and where a person decides it', input: z.object({ id: Uuid }), output: Interaction.extend({ url: z.string().max(2_048).nullable().default(null) }), errors: { NO_INTERACTION: noInteraction }, idempotent: true }),
   listInteractions: rpc('ambit.rpc.session-service.v1.interaction.list', { summary: 'Interactions, oldest first', input: z.object({ projectId: ProjectId.optional(), sessionId: Uuid.optional(), runId: Uuid.optional(), status: InteractionStatus.optional(), ...PageInput }), output: page(Interaction), idempotent: true }),
   decideInteraction: rpc('ambit.rpc.session-service.v1.interaction.decide', {
@@ -501,6 +504,19 @@ export const sessionService = {
   readTape: rpc('ambit.rpc.session-service.v1.tape.read.{agentId}', { summary: 'The tape as run.start answers it', audience: 'worker', input: RunRefWithToken.extend({ before: z.int().optional() }), output: TapeView, errors: own, idempotent: true }),
   renewRun: rpc('ambit.rpc.session-service.v1.run.renew.{agentId}', { summary: 'Keep the attempt (every 5 s, TTL 15 s) and learn of a cancel', audience: 'worker', input: RunRefWithToken, output: z.object({ cancelled: z.boolean() }), errors: own, idempotent: true }),
   refreshRun: rpc('ambit.rpc.session-service.v1.run.refresh.{agentId}', { summary: 'After a skill activation: a new fingerprint, valid from the next step', audience: 'worker', input: RunRefWithToken, output: z.object({ fingerprint: Hex64, instructions: z.string().max(256 * 1024) }), errors: own }),
+  askPermission: rpc('ambit.rpc.session-service.v1.permission.ask.{agentId}', {
+    summary: 'A worker’s agent asks a person before it does something with a tool of its own; asked again with the same key, how it stands. Nobody is asked in full access', audience: 'worker',
+    input: RunRefWithToken.extend({
+      key: z.string().min(1).max(200).meta({ description: 'Names this one question within its run' }),
+      action: z.string().regex(/^[a-z][a-z0-9_]{0,49}$/).meta({ description: 'What kind of thing: read, edit, execute, …' }),
+      title: z.string().min(1).max(500),
+      preview: z.string().max(16 * 1024).default(''),
+      expiresMs: z.int().min(1_000).max(600_000).default(60_000),
+      withdrawn: z.boolean().default(false).meta({ description: 'Nobody waits for it any more' }),
+    }),
+    output: z.object({ interactionId: Uuid.nullable(), status: InteractionStatus }),
+    errors: { ...own, ...refusing('APPROVAL_CAPACITY') }, idempotent: true,
+  }),
   finishRun: rpc('ambit.rpc.session-service.v1.run.finish.{agentId}', {
     summary: 'Close the attempt; `waiting` suspends the run until its decisions are taken', audience: 'worker',
     input: RunRefWithToken.extend({ status: z.enum(['completed', 'waiting', 'failed', 'cancelled']), reason: z.string().max(2_000).optional(), code: z.enum(['WORKSPACE_UNAVAILABLE', 'WORKER_FAILED', 'LIMIT_REACHED']).optional() }),

@@ -25,6 +25,8 @@ export interface WorkOptions {
   /** @default 'shared' */
   readonly pool?: string;
   readonly tools?: readonly WorkerTool[];
+  /** Whether this worker has the workspace of a run; one that it has not is left to others. @default what its tools say */
+  readonly holds?: (place: { readonly sessionId: string; readonly workspaceId: string | null }) => Promise<boolean>;
 }
 
 const CHECK_CREDENTIALS_MS = 60_000;
@@ -88,7 +90,9 @@ export class AmbitWorker {
     const platform = new NatsPlatform({ connection, agentId, workerId, inboxPrefix: this.options.inboxPrefix });
     await this.ensurePool(agentId, pool);
     const places = new Places(concurrency);
-    await this.pull(this.consumer(agentId, pool), places, (message) => this.take(message, { platform, handler, host, places }));
+    await this.pull(this.consumer(agentId, pool), places, (message) =>
+      this.take(message, { platform, handler, host, places, holds: options.holds ?? ((place) => host.holds(place)) }),
+    );
     await this.ended;
   }
 
@@ -161,7 +165,13 @@ export class AmbitWorker {
 
   private async take(
     message: JsMsg,
-    work: { readonly platform: NatsPlatform; readonly handler: Handler; readonly host: ToolHost; readonly places: Places },
+    work: {
+      readonly platform: NatsPlatform;
+      readonly handler: Handler;
+      readonly host: ToolHost;
+      readonly places: Places;
+      readonly holds: NonNullable<WorkOptions['holds']>;
+    },
   ): Promise<void> {
     const parsed = RunJob.safeParse(jsonOf(message));
     if (!parsed.success) {
@@ -177,7 +187,6 @@ export class AmbitWorker {
       const verdict = await attempt(parsed.data, {
         ...work,
         working: () => message.working(),
-        holds: (place) => work.host.holds(place),
         waits: (wait) => work.places.away(wait),
         signal: this.closing.signal,
         cancelled: cancel.signal,

@@ -2,7 +2,7 @@ import { SnapshotHead, snapshotKey, pattern, sessionService, subject, toolGatewa
 import type { NatsConnection } from '@nats-io/nats-core';
 import { signalOf } from './answer.js';
 import { ask, RepeatableRequest } from './caller.js';
-import type { AttemptKey, CallResult, Finish, IntendedCall, Platform, RunKey, Step } from './platform.js';
+import type { AttemptKey, CallResult, Finish, IntendedCall, InteractionStatus, Permission, Platform, RunKey, Step } from './platform.js';
 import { openSnapshot, type SnapshotView } from './snapshot.js';
 
 /** A batch that shows no progress for this long is sent again; the gateway reports every 2 s. */
@@ -16,7 +16,7 @@ export interface NatsPlatformOptions {
   readonly inboxPrefix: string;
 }
 
-/** The worker contract over NATS: seven calls, and snapshots by direct get. */
+/** The worker contract over NATS: eight calls, and snapshots by direct get. */
 export class NatsPlatform implements Platform {
   private readonly snapshots = new Map<string, SnapshotView>();
   private readonly keys: { readonly agentId: string };
@@ -42,6 +42,9 @@ export class NatsPlatform implements Platform {
   }
   refresh(run: AttemptKey) {
     return ask(this.options.connection, sessionService.refreshRun, { input: run, keys: this.keys });
+  }
+  async permission(run: AttemptKey, question: Permission): Promise<InteractionStatus> {
+    return (await ask(this.options.connection, sessionService.askPermission, { input: { ...run, ...question }, keys: this.keys })).status;
   }
   async finish(run: AttemptKey, finish: Finish): Promise<void> {
     await ask(this.options.connection, sessionService.finishRun, { input: { ...run, ...finish }, keys: this.keys });

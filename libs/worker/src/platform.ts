@@ -1,4 +1,4 @@
-import type { CallResult, IntendedCall, Output, Parsed, RunJob, TapeMessage } from '@ambit/contracts';
+import type { CallResult, Input, IntendedCall, Output, Parsed, RunJob, TapeMessage } from '@ambit/contracts';
 import { sessionService } from '@ambit/contracts';
 import type { SnapshotView } from './snapshot.js';
 
@@ -14,6 +14,8 @@ export interface AttemptKey extends RunKey {
 }
 export type TapeView = Output<typeof sessionService.readTape>;
 export type Step = Omit<Parsed<typeof sessionService.stepRun>, keyof AttemptKey | 'raw'> & { readonly raw?: unknown };
+export type InteractionStatus = Output<typeof sessionService.askPermission>['status'];
+export type Permission = Omit<Input<typeof sessionService.askPermission>, keyof AttemptKey>;
 export type Finish = Omit<Parsed<typeof sessionService.finishRun>, keyof AttemptKey>;
 
 /** The worker contract as a port: over NATS in production, in memory in `@ambit/worker/testing`. */
@@ -28,6 +30,8 @@ export interface Platform {
   ): Promise<readonly CallResult[]>;
   renew(run: AttemptKey): Promise<{ readonly cancelled: boolean }>;
   refresh(run: AttemptKey): Promise<{ readonly fingerprint: string }>;
+  /** How a question to a person stands, asked now or before under the same key. */
+  permission(run: AttemptKey, question: Permission): Promise<InteractionStatus>;
   finish(run: AttemptKey, finish: Finish): Promise<void>;
   output(run: RunKey, text: string): void;
 }

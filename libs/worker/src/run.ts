@@ -1,6 +1,7 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { z } from 'zod';
 import { type ContentBlock, type Fault, type RunJob, type Usage } from '@ambit/contracts';
-import type { AttemptKey, CallResult, IntendedCall, Platform, TapeMessage, TapeView } from './platform.js';
+import type { AttemptKey, CallResult, IntendedCall, Permission, Platform, TapeMessage, TapeView } from './platform.js';
 import type { SnapshotView } from './snapshot.js';
 
 /** What the model said in one turn. `raw` keeps the provider's blocks untouched and comes back in `messages`. */
@@ -18,6 +19,8 @@ export interface Turn {
   readonly messages: readonly TapeMessage[];
   /** Stores it on the tape, then executes its calls as one batch; gives the results in call order. */
   say(said: Said): Promise<readonly CallResult[]>;
+  /** Stores, before something is done that cannot be taken back, that it was begun; `say` follows. Whoever has the run after a crash finds `raw` on the tape. */
+  mark(raw: unknown): Promise<void>;
 }
 
 /** Does something during which a run only waits for other runs. */
@@ -25,6 +28,9 @@ export type Waits = <T>(wait: () => Promise<T>) => Promise<T>;
 
 /** The tool whose calls last as long as the runs that they start. */
 const SUBAGENT_TOOL = 'subagent_orchestrator';
+
+/** Between two looks at a question that a person has not answered. */
+const ASK_AGAIN_MS = 500;
 
 export type End = 'completed' | 'waiting' | 'failed' | 'cancelled';
 
@@ -105,7 +111,10 @@ export class Run {
         tape = await this.platform.tape(this.key);
         continue;
       }
-      const turn = new SayableTurn(tape, (said) => this.say(tape.step, said));
+      const turn = new SayableTurn(tape, {
+        say: (step, said) => this.say(step, said),
+        mark: (step, raw) => this.store(step, { content: [], raw }),
+      });
       yield turn;
       if (turn.outcome === undefined) return this.finishAs('completed');
       if (turn.outcome.calls === 0) return this.finishAs('completed');
@@ -118,7 +127,25 @@ export class Run {
     this.end = end;
   }
 
+  /**
+   * Has a person asked for leave to do something, and waits for the answer: `cancelled` where nobody gave one in time, or nobody waits any more. In full
+   * access nobody is asked.
+   */
+  async permission(question: Omit<Permission, 'withdrawn'>, signal: AbortSignal): Promise<'allowed' | 'denied' | 'cancelled'> {
+    for (;;) {
+      const status = await this.platform.permission(this.key, { ...question, withdrawn: signal.aborted });
+      if (status !== 'pending') return status === 'allowed' || status === 'denied' ? status : 'cancelled';
+      await delay(ASK_AGAIN_MS, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
   private async say(step: number, said: Said): Promise<readonly CallResult[]> {
+    const calls = [...(said.calls ?? [])];
+    await this.store(step, said);
+    return calls.length === 0 ? [] : this.execute(step, calls);
+  }
+
+  private async store(step: number, said: Said): Promise<void> {
     const calls = [...(said.calls ?? [])];
     await this.platform.step(this.key, {
       step,
@@ -129,7 +156,6 @@ export class Run {
       usage: said.usage ?? null,
       ...(said.raw === undefined ? {} : { raw: said.raw }),
     });
-    return calls.length === 0 ? [] : this.execute(step, calls);
   }
 
   private execute(step: number, calls: readonly IntendedCall[]): Promise<readonly CallResult[]> {
@@ -149,20 +175,28 @@ export class Run {
 
 class SayableTurn implements Turn {
   outcome: { readonly calls: number; readonly waiting: boolean } | undefined;
+  private marks = 0;
   constructor(
     private readonly tape: TapeView,
-    private readonly speak: (said: Said) => Promise<readonly CallResult[]>,
+    private readonly store: {
+      readonly say: (step: number, said: Said) => Promise<readonly CallResult[]>;
+      readonly mark: (step: number, raw: unknown) => Promise<void>;
+    },
   ) {}
   get step(): number {
-    return this.tape.step;
+    return this.tape.step + this.marks;
   }
   get messages(): readonly TapeMessage[] {
     return this.tape.messages;
   }
+  async mark(raw: unknown): Promise<void> {
+    await this.store.mark(this.step, raw);
+    this.marks += 1;
+  }
   async say(said: Said): Promise<readonly CallResult[]> {
     if (this.outcome !== undefined) throw new Error('a turn is said once; the next turn comes from turns()');
     this.outcome = { calls: said.calls?.length ?? 0, waiting: false };
-    const results = await this.speak(said);
+    const results = await this.store.say(this.step, said);
     this.outcome = { calls: said.calls?.length ?? 0, waiting: results.some((result) => result.status === 'waiting') };
     return results;
   }

@@ -17,7 +17,7 @@ export interface TestRunOptions {
   readonly model?: string;
   readonly instructions?: string;
   readonly tools?: readonly TestTool[];
-  /** Decisions on calls that ask, in order; a missing one is a denial. */
+  /** Decisions on calls and agents that ask, in order; a missing one is a denial. */
   readonly answers?: readonly ('allow' | 'deny')[];
   /** Kills the worker once: after the step was stored and before its batch, or after the outcome and before the reply. */
   readonly crashAfter?: 'step' | 'outcome';
@@ -132,6 +132,9 @@ class MemoryPlatform implements Platform {
   }
   refresh(run: AttemptKey) {
     return Promise.resolve({ fingerprint: run.fingerprint });
+  }
+  permission(_run: AttemptKey) {
+    return Promise.resolve(this.answers.shift() === 'allow' ? ('allowed' as const) : ('denied' as const));
   }
   finish(_run: AttemptKey) {
     return Promise.resolve();

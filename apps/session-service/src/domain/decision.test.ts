@@ -23,6 +23,7 @@ const asked = (order: number): Interaction => ({
   question: null,
   rule: null,
   approvers: [],
+  isLive: false,
   notRequester: false,
   order,
   kind: 'permission',

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { WorkerTool } from '../tools.js';
 import { startCommand, type CommandOptions, type RunningCommand } from './command.js';
 import type { Exit } from './group.js';
-import { inFolder } from './file-tools.js';
+import { inFolder } from './text-file.js';
 import type { Place } from './folders.js';
 import type { Guard } from './guard.js';
 import { Output } from './output.js';

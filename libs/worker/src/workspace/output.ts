@@ -1,3 +1,5 @@
+import { StringDecoder } from 'node:string_decoder';
+
 /** What a command wrote, within bounds: its beginning, or of one that runs on its end. */
 export class Output {
   readonly #chunks: Buffer[] = [];
@@ -36,6 +38,16 @@ export class Output {
 
   text(): string {
     return Buffer.concat(this.#chunks).toString('utf8');
+  }
+
+  /** The end of it, at most so many bytes, of whole characters. */
+  tail(bytes: number): string {
+    const all = Buffer.concat(this.#chunks);
+    const start = Math.max(0, all.length - bytes);
+    let first = start;
+    // A byte that goes on with a character is none's beginning.
+    while (first > 0 && first < all.length && first < start + 4 && ((all[first] ?? 0) & 0xc0) === 0x80) first += 1;
+    return new StringDecoder('utf8').write(all.subarray(first));
   }
 
   /** Text from a byte of all that was written on, at most so many bytes, and the byte that follows it. */

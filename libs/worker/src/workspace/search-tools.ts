@@ -3,7 +3,7 @@ import { RE2JS } from 're2js';
 import { Fault, refusals } from '@ambit/contracts';
 import { z } from 'zod';
 import type { WorkerTool } from '../tools.js';
-import { inFolder, readHandle } from './file-tools.js';
+import { inFolder, readHandle } from './text-file.js';
 import { foldCase, type OpenFolder } from './open-folder.js';
 import { PathProblem, toolFailed } from './path-problem.js';
 import { codeOf } from './volume.js';
