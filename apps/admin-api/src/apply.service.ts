@@ -133,11 +133,12 @@ export class ApplyService {
         return;
       case 'skill': {
         const [agentId = '', skill = ''] = name.split('/');
-        await this.bus.call(
-          skillStore.putSkill,
-          { agentId, files: required(desired.skills[skill]).files, source: `apply:${desired.set}`, ...place },
-          options,
-        );
+        const { files, scripts } = required(desired.skills[skill]);
+        const put = await this.bus.call(skillStore.putSkill, { agentId, files, source: `apply:${desired.set}`, ...place }, options);
+        const of = { agentId, name: put.name, digest: put.digest };
+        for (const path of put.scripts.filter((one) => !scripts.includes(one)))
+          await this.bus.call(skillStore.disableScript, { ...of, path }, options);
+        for (const path of scripts) await this.bus.call(skillStore.enableScript, { ...of, path }, options);
         return;
       }
       case 'access': {

@@ -1,7 +1,8 @@
 import { Bus } from '@ambit/bus';
-import { httpApi, pluginRegistry, skillStore } from '@ambit/contracts';
+import { httpApi, pluginRegistry, sessionService, skillStore } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { bind } from './http/bound-route.js';
+import type { Caller } from './http/caller.js';
 
 /** Skills and plugins, and the bytes that both are made of. */
 @Injectable()
@@ -36,6 +37,15 @@ export class SkillRoutes {
     bind(httpApi.disableSkill, async ({ params, caller, signal }) => {
       caller.require('operate', await this.bus.call(skillStore.getSkill, params, { ...caller.identity, signal }));
       return this.bus.call(skillStore.disableSkill, params, { ...caller.identity, signal });
+    }),
+    // Of a plugin's skill too, which stands in no scope: it is the agent that is to run it.
+    bind(httpApi.enableScript, async ({ params, body, caller, signal }) => {
+      await this.#require('administer', params.agentId, { caller, signal });
+      return this.bus.call(skillStore.enableScript, { ...params, ...body }, { ...caller.identity, signal });
+    }),
+    bind(httpApi.disableScript, async ({ params, body, caller, signal }) => {
+      await this.#require('operate', params.agentId, { caller, signal });
+      return this.bus.call(skillStore.disableScript, { ...params, ...body }, { ...caller.identity, signal });
     }),
     bind(httpApi.deleteSkill, async ({ params, caller, signal }) => {
       if (!caller.may('operate'))
@@ -75,4 +85,14 @@ export class SkillRoutes {
       return this.bus.call(pluginRegistry.uninstallPlugin, params, { ...caller.identity, signal });
     }),
   ];
+
+  async #require(
+    action: 'administer' | 'operate',
+    agentId: string,
+    { caller, signal }: { readonly caller: Caller; readonly signal: AbortSignal },
+  ): Promise<void> {
+    if (caller.may(action)) return;
+    const { projectId } = await this.bus.call(sessionService.getAgent, { id: agentId }, { ...caller.identity, signal });
+    caller.require(action, { projectId, agentId });
+  }
 }

@@ -85,7 +85,7 @@ export class WorldService {
         kind: 'skill',
         name: `${skill.agentId}/${skill.name}`,
         id: skill.name,
-        state: { digest: skill.digest },
+        state: { digest: skill.digest, scripts: [...skill.scripts].sort() },
         set: skill.set,
         version: skill.version,
       })),

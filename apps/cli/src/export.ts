@@ -23,7 +23,10 @@ export function manifestOf(content: SetContent): Readonly<Record<string, unknown
     ]),
     servers: record(content.servers, (server) => [server.slug, serverEntry(server)]),
     plugins: record(content.plugins, (plugin) => [plugin.id, pluginEntry(plugin)]),
-    skills: record(content.skills, ({ name }) => [name, { source: `./skills/${name}` }]),
+    skills: record(content.skills, ({ name, scripts }) => [
+      name,
+      { source: `./skills/${name}`, ...(scripts.length === 0 ? {} : { scripts }) },
+    ]),
     agents: record(content.agents, (agent) => [agent.id, agentEntry(agent)]),
   };
   const access = content.access.map(({ who, role, agents, onBehalfOf }) => ({

@@ -19,10 +19,16 @@ import { Transactions } from './transactions.repository.js';
 const TRIES = 40;
 const PAUSE_MS = 25;
 
+interface KnownSkills {
+  readonly skills: Authority['skills'];
+  /** Whether any of them has a script that may be run. */
+  readonly canRun: boolean;
+}
+
 /** Says what a run may do now, together with the place in the journal on which its claims are fenced. */
 @Injectable()
 export class AuthorityService {
-  readonly #skills = new Lru<Authority['skills']>(500);
+  readonly #skills = new Lru<KnownSkills>(500);
 
   constructor(
     private readonly transactions: Transactions,
@@ -77,6 +83,7 @@ export class AuthorityService {
         return { agentId, enabled: ancestor.enabled, mode, policy: policy === null ? null : policyInSlot(policy, below?.slot ?? null) };
       }),
     );
+    const { skills, canRun } = await this.#skillsOf(run);
     const { id: runId, originRunId, sessionId, agentId, projectId, kind, status, stateVersion, fingerprint, pool, principal } = run;
     return {
       runId,
@@ -99,7 +106,8 @@ export class AuthorityService {
       ancestors,
       knownAgents: await this.#knownAgents(agent),
       revokedOwners: Object.entries(mapping.owners).flatMap(([owner, fence]) => ((fences.get(owner) ?? 0) > fence ? [owner] : [])),
-      skills: await this.#skillsOf(run),
+      skills,
+      openedSkills: canRun ? (await tape.openedSkills(db, originRunId)).map((name) => name.slice(0, 64)) : [],
       step:
         newest === undefined
           ? null
@@ -114,15 +122,16 @@ export class AuthorityService {
     return named.size === 0 ? [] : (await agents.enabled(this.transactions.read)).flatMap(({ id }) => (named.has(id) ? [id] : []));
   }
 
-  async #skillsOf({ agentId, fingerprint }: RunRecord): Promise<Authority['skills']> {
+  async #skillsOf({ agentId, fingerprint }: RunRecord): Promise<KnownSkills> {
     const kept = this.#skills.get(fingerprint);
     if (kept !== undefined) return kept;
     const row = await snapshots.find(this.transactions.read, fingerprint);
-    const skills =
-      row === undefined
-        ? []
-        : readSnapshot(row.text, fingerprint).skills.map(({ name, digest }) => ({ name: name.slice(0, 64), agentId, digest }));
-    this.#skills.set(fingerprint, skills);
-    return skills;
+    const pinned = row === undefined ? [] : readSnapshot(row.text, fingerprint).skills;
+    const known = {
+      skills: pinned.map(({ name, digest }) => ({ name: name.slice(0, 64), agentId, digest })),
+      canRun: pinned.some(({ scripts }) => scripts !== undefined),
+    };
+    this.#skills.set(fingerprint, known);
+    return known;
   }
 }

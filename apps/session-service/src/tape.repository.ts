@@ -253,8 +253,9 @@ const keyOf = ({ originRunId, step, callId }: Pick<NewEntry, 'originRunId' | 'st
 
 function skillNameIn(text: string): string[] {
   try {
-    const { name } = parseArguments(text);
-    return typeof name === 'string' ? [name] : [];
+    const { name, path = 'SKILL.md' } = parseArguments(text);
+    // Another file of it says nothing of what the skill is for.
+    return typeof name === 'string' && path === 'SKILL.md' ? [name] : [];
   } catch (error) {
     if (error instanceof BadArguments) return [];
     throw error;

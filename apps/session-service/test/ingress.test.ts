@@ -161,6 +161,7 @@ const SKILL: World['skills'][number] = {
   owner: 'user',
   origin: 'owned',
   digest: 'a'.repeat(64),
+  scripts: [],
   shadows: null,
 };
 const PLUGIN = { id: 'kit', version: '1.0.0', digest: '0'.repeat(64), state: 'enabled' as const, servers: [], skills: [], agents: [] };

@@ -2,7 +2,8 @@ import type { Call } from '@ambit/bus';
 import { fault, skillStore, type Parsed, type Returns } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { IntakeService } from './intake.service.js';
-import { SkillRepository, type Change } from './skill.repository.js';
+import type { Change } from './change.repository.js';
+import { SkillRepository } from './skill.repository.js';
 
 type Context = Pick<Call, 'principal' | 'actor' | 'via' | 'startedAt' | 'traceId'>;
 

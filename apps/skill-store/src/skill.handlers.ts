@@ -4,6 +4,7 @@ import { Controller } from '@nestjs/common';
 import { SkillBlobs } from './blobs.js';
 import { ContentService } from './content.service.js';
 import { ContributionService } from './contribution.service.js';
+import { ScriptService } from './script.service.js';
 import { SkillService } from './skill.service.js';
 
 const s = skillStore;
@@ -15,6 +16,7 @@ export class SkillHandlers {
     private readonly skills: SkillService,
     private readonly content: ContentService,
     private readonly contributions: ContributionService,
+    private readonly scripts: ScriptService,
   ) {}
 
   @Answers(s.putBlob) putBlob(input: Parsed<typeof s.putBlob>) {
@@ -43,6 +45,15 @@ export class SkillHandlers {
   }
   @Answers(s.readSkill) read(input: Parsed<typeof s.readSkill>) {
     return this.content.read(input);
+  }
+  @Answers(s.enableScript) enableScript(input: Parsed<typeof s.enableScript>, call: Call<typeof s.enableScript>) {
+    return this.scripts.enable(input, call);
+  }
+  @Answers(s.disableScript) disableScript(input: Parsed<typeof s.disableScript>, call: Call<typeof s.disableScript>) {
+    return this.scripts.disable(input, call);
+  }
+  @Answers(s.readScript) readScript(input: Parsed<typeof s.readScript>) {
+    return this.scripts.read(input);
   }
   @Answers(s.putContribution) contribute(input: Parsed<typeof s.putContribution>, call: Call<typeof s.putContribution>) {
     return this.contributions.put(input, call);

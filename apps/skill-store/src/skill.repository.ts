@@ -1,12 +1,10 @@
 import type { FileEntry, Skill } from '@ambit/contracts';
-import { eventMessage, FileEntry as FileEntrySchema, SkillFacts, skillStore } from '@ambit/contracts';
-import { addToOutbox, appendAudit, DB, type AuditEntry, type Prisma, type SkillDb } from '@ambit/db';
+import { FileEntry as FileEntrySchema, SkillFacts } from '@ambit/contracts';
+import { DB, type Prisma, type SkillDb } from '@ambit/db';
 import { Inject, Injectable } from '@nestjs/common';
 import { z } from 'zod';
-
-const OWNER = 'skill-store';
-/** The epoch of all plugins' contributions. */
-const CONTRIBUTIONS = '*';
+import { CONTRIBUTIONS, tellChange, type Change } from './change.repository.js';
+import { ScriptRepository } from './script.repository.js';
 
 export interface Version {
   readonly digest: string;
@@ -19,16 +17,9 @@ export type Entry = Prisma.SkillEntryGetPayload<object>;
 export interface EntryWithVersion {
   readonly entry: Entry;
   readonly version: Version;
+  /** The scripts of this version that may be run, by path. */
+  readonly scripts: readonly string[];
 }
-export interface Change {
-  readonly at: Date;
-  readonly agentId: string;
-  readonly reason: z.input<typeof skillStore.skillChanged.payload>['reason'];
-  readonly names: readonly string[];
-  readonly audit: Omit<AuditEntry, 'at'>;
-}
-type Transaction = Prisma.TransactionClient;
-
 const Tree = z.array(FileEntrySchema);
 const Warnings = z.array(z.string());
 const readVersion = (row: Prisma.SkillVersionGetPayload<object>): Version => ({
@@ -42,7 +33,10 @@ const readVersion = (row: Prisma.SkillVersionGetPayload<object>): Version => ({
 /** Where skills stand: immutable versions, one pointer an (agent, name), contributions, epochs. */
 @Injectable()
 export class SkillRepository {
-  constructor(@Inject(DB) private readonly db: SkillDb) {}
+  constructor(
+    @Inject(DB) private readonly db: SkillDb,
+    private readonly scripts: ScriptRepository,
+  ) {}
 
   async saveVersion(version: Version): Promise<void> {
     const { digest, tree, facts, valid, warnings } = version;
@@ -69,7 +63,8 @@ export class SkillRepository {
   async find(agentId: string, name: string): Promise<EntryWithVersion | undefined> {
     const entry = await this.db.skillEntry.findUnique({ where: { agentId_name: { agentId, name } } });
     const version = entry === null ? undefined : await this.version(entry.digest);
-    return entry === null || version === undefined ? undefined : { entry, version };
+    if (entry === null || version === undefined) return undefined;
+    return { entry, version, scripts: (await this.scripts.of([agentId]))(entry) };
   }
 
   /** Entries in order of (agent, name), after `after`, with their versions. */
@@ -84,9 +79,10 @@ export class SkillRepository {
       ...(page.after === undefined ? {} : { cursor: { agentId_name: page.after }, skip: 1 }),
     });
     const versions = await this.versions(entries.map((entry) => entry.digest));
+    const scriptsOf = await this.scripts.of([...new Set(entries.map(({ agentId }) => agentId))]);
     return entries.flatMap((entry) => {
       const version = versions.get(entry.digest);
-      return version === undefined ? [] : [{ entry, version }];
+      return version === undefined ? [] : [{ entry, version, scripts: scriptsOf(entry) }];
     });
   }
 
@@ -121,7 +117,8 @@ export class SkillRepository {
       const decided = decide(await transaction.skillEntry.findUnique({ where: key }));
       if (decided === 'delete') await transaction.skillEntry.deleteMany({ where: key.agentId_name });
       else await transaction.skillEntry.upsert({ where: key, create: decided, update: decided });
-      await this.tell(transaction, change);
+      await this.scripts.forget(transaction, { ...key.agentId_name, but: decided === 'delete' ? null : decided.digest });
+      await tellChange(transaction, change);
     });
   }
 
@@ -133,28 +130,9 @@ export class SkillRepository {
     return this.db.$transaction(async (transaction) => {
       const { count } = await transaction.skillContribution.deleteMany({ where: { owner: change.owner } });
       if (rows.length > 0) await transaction.skillContribution.createMany({ data: [...rows] });
-      if (count > 0 || rows.length > 0) await this.tell(transaction, { ...change, agentId: CONTRIBUTIONS });
+      if (count > 0 || rows.length > 0) await tellChange(transaction, { ...change, agentId: CONTRIBUTIONS });
       return count;
     });
-  }
-
-  private async tell(transaction: Transaction, change: Change): Promise<void> {
-    const now = change.at.getTime();
-    const [row] = await transaction.$queryRawUnsafe<{ epoch: bigint }[]>(
-      `INSERT INTO "skill_store"."epoch" ("scope", "epoch") VALUES ($1, $2) ON CONFLICT ("scope") DO UPDATE SET "epoch" = GREATEST("epoch"."epoch" + 1, $2) RETURNING "epoch"`,
-      change.agentId,
-      now,
-    );
-    const epoch = Number(row?.epoch ?? now);
-    const at = change.at.toISOString();
-    const agentId = change.agentId === CONTRIBUTIONS ? 'all' : change.agentId;
-    const told = eventMessage(
-      skillStore.skillChanged,
-      { agentId, epoch, reason: change.reason, names: [...change.names], at },
-      { keys: { agentId }, id: `skill.${change.agentId}.${epoch}`, time: change.at },
-    );
-    await addToOutbox(transaction, OWNER, [told]);
-    await appendAudit(transaction, OWNER, { ...change.audit, at });
   }
 
   private async versions(digests: readonly string[]): Promise<Map<string, Version>> {

@@ -1,14 +1,14 @@
-import type { Call } from '@ambit/bus';
 import { fault, skillStore, type Parsed, type Returns, type Skill } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { effectiveSkills } from './domain/effective.js';
 import { IntakeService } from './intake.service.js';
-import { SkillRepository, type Change, type Entry, type EntryWithVersion } from './skill.repository.js';
+import { changeOf, type Context } from './skill.change.js';
+import { ScriptRepository } from './script.repository.js';
+import { SkillRepository, type Entry, type EntryWithVersion } from './skill.repository.js';
 import { viewOf } from './skill.view.js';
 
 /** Of a mirrored folder: where it stands, and whether its name is still free among those seen before it. */
 type Put = Parsed<typeof skillStore.putSkill> & { readonly folder?: string; readonly onlyName?: (name: string) => boolean };
-type Context = Pick<Call, 'principal' | 'actor' | 'via' | 'startedAt'> & { readonly traceId: string | null };
 
 /** An agent's skills: put, switched, taken away; what is effective. */
 @Injectable()
@@ -16,6 +16,7 @@ export class SkillService {
   constructor(
     private readonly intake: IntakeService,
     private readonly repository: SkillRepository,
+    private readonly scripts: ScriptRepository,
   ) {}
 
   async put(request: Put, context: Context): Promise<Skill> {
@@ -113,10 +114,16 @@ export class SkillService {
       null,
       plugins === null ? null : ['builtin', ...plugins.map((id) => `plugin:${id}`)],
     );
+    const scriptsOf = await this.scripts.of([agentId]);
     const skills = effectiveSkills(
       agentId,
-      own.map(({ entry, version }) => ({ facts: version.facts, digest: entry.digest, enabled: entry.enabled })),
-      contributed.map(({ owner, version }) => ({ owner, facts: version.facts, digest: version.digest })),
+      own.map(({ entry, version, scripts }) => ({ facts: version.facts, digest: entry.digest, enabled: entry.enabled, scripts })),
+      contributed.map(({ owner, version: { facts, digest } }) => ({
+        owner,
+        facts,
+        digest,
+        scripts: scriptsOf({ agentId, name: facts?.name ?? '', digest }),
+      })),
     );
     return { epoch, skills: skills.slice(0, 1_000) };
   }
@@ -140,37 +147,4 @@ function still(entry: Entry | null): Entry {
 function readCursor(cursor: string): { agentId: string; name: string } {
   const [agentId = '', name = ''] = cursor.split('/');
   return { agentId, name };
-}
-
-function changeOf(
-  entry: { readonly agentId: string; readonly projectId: string; readonly set: string | null },
-  what: {
-    readonly name: string;
-    readonly reason: Change['reason'];
-    readonly context: Context;
-    readonly digests: readonly [string | null, string | null];
-  },
-): Change {
-  const { name, reason, context, digests } = what;
-  const { principal, actor, via, traceId, startedAt } = context;
-  return {
-    at: startedAt,
-    agentId: entry.agentId,
-    reason,
-    names: [name],
-    audit: {
-      actor: actor ?? null,
-      principal: principal ?? null,
-      via: via ?? null,
-      projectId: entry.projectId,
-      action: `skill.${reason}`,
-      target: `${entry.agentId}/${name}`,
-      beforeDigest: digests[0],
-      afterDigest: digests[1],
-      rule: null,
-      reason: null,
-      traceId,
-      retention: 'audit',
-    },
-  };
 }

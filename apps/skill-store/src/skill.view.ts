@@ -11,7 +11,7 @@ const UNREADABLE = {
 };
 
 /** A stored entry as the management view shows it, invalid ones included. */
-export function viewOf({ entry, version }: EntryWithVersion): Skill {
+export function viewOf({ entry, version, scripts }: EntryWithVersion): Skill {
   return {
     ...(version.facts ?? UNREADABLE),
     name: entry.name,
@@ -24,6 +24,7 @@ export function viewOf({ entry, version }: EntryWithVersion): Skill {
     set: entry.set,
     version: entry.version,
     ...sizesOf(version),
+    scripts: [...scripts],
     updatedAt: entry.updatedAt.toISOString(),
   };
 }

@@ -110,7 +110,7 @@ export class BatchRunner {
   }
 
   #requests({ caller, operations, held, snapshot }: BatchStart): Promise<CallRequest[]> | CallRequest[] {
-    if (!operations.some(({ call }) => snapshot.tools.get(call.name)?.target.kind === 'worker'))
+    if (!operations.some(({ call }) => concernsWorker(snapshot.tools.get(call.name))))
       return operations.map((operation) => ({ caller, operation }));
     return Promise.all(
       operations.map(async (operation): Promise<CallRequest> => {
@@ -196,6 +196,11 @@ const BY_TOOL: AskedCall['ask'] = {
 /** Such a call goes on under an operation id of its own: that it asked is how the first one ended. */
 function askedByTool({ operation, ...asked }: AskedCall): AskedCall {
   return { ...asked, operation: { ...operation, operationId: askedOperationId(operation.operationId) } };
+}
+
+/** Whether a worker has to be asked something about the tool: it brings it, or runs the command that the tool is. */
+function concernsWorker(tool: SnapshotTool | undefined): boolean {
+  return tool?.target.kind === 'worker' || needsPreparation(tool);
 }
 
 function mayRunBeside(tool: SnapshotTool | undefined): boolean {

@@ -149,7 +149,7 @@ export function isRunGate(gate: string): boolean {
 
 /** Tells whether a call has to be prepared by its worker before the gates can be asked. */
 export function needsPreparation(tool: SnapshotTool | undefined): boolean {
-  return tool?.target.kind === 'worker' && (tool.access === 'file' || tool.access === 'command');
+  return tool?.access === 'command' ? tool.target.kind !== 'mcp' : tool?.access === 'file' && tool.target.kind === 'worker';
 }
 
 const actionOf = (

@@ -1,6 +1,6 @@
-import { askedOperationId, GRANT_MS, policyStamp, targetHash, type Grant } from '@ambit/capability';
+import { askedOperationId, COMMAND_TOOL, GRANT_MS, policyStamp, targetHash, type Grant, type SnapshotTool } from '@ambit/capability';
 import { Bus, type Delivery } from '@ambit/bus';
-import { Fault, sessionService, toolGateway, type CallResult, type DeferredCall } from '@ambit/contracts';
+import { Fault, sessionService, toolGateway, type Authority, type CallResult, type DeferredCall } from '@ambit/contracts';
 import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
 import { AuthorityCache, type HeldAuthority } from './authority.cache.js';
@@ -94,14 +94,21 @@ export class DeferredService {
     };
     const approval = { grant, interactionId: job.interactionId };
     const tool = snapshot.tools.get(job.call.name);
-    if (tool?.target.kind !== 'worker') return { kind: 'ready', request: { caller, operation, approval } };
-    await this.toolsets.load(tool.target);
-    const workerId = await this.toolsets.worker(tool.target, held.authority.pool, WORKER_WAIT_MS);
+    if (tool === undefined || (tool.target.kind !== 'worker' && !needsPreparation(tool)))
+      return { kind: 'ready', request: { caller, operation, approval } };
+    const workerId = await this.#worker(tool, held.authority);
     if (workerId === undefined) return { kind: 'gone' };
     const preparation = needsPreparation(tool)
       ? await this.preparation.of(tool, operation, { authority: held.authority, workerId })
       : undefined;
     return { kind: 'ready', request: { caller, operation, approval, preparation, workerId } };
+  }
+
+  /** Any live worker of the pool that can carry the call out. */
+  async #worker({ target }: SnapshotTool, { agentId, pool }: Authority): Promise<string | undefined> {
+    if (target.kind !== 'worker') return this.toolsets.workerWith(COMMAND_TOOL, { agentId, pool }, WORKER_WAIT_MS);
+    await this.toolsets.load(target);
+    return this.toolsets.worker(target, pool, WORKER_WAIT_MS);
   }
 
   /** A refusal, and also an approval that no longer covers what the rules ask for. */

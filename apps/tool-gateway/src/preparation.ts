@@ -1,20 +1,11 @@
-import {
-  BadArguments,
-  CLOSED_NAMES,
-  digestOf,
-  parseArguments,
-  targetScope,
-  type GateCode,
-  type PreparedFacts,
-  type SnapshotTool,
-} from '@ambit/capability';
+import { BadArguments, CLOSED_NAMES, parseArguments, type GateCode, type PreparedFacts, type SnapshotTool } from '@ambit/capability';
 import { Bus } from '@ambit/bus';
-import { Fault, worker, type Authority, type CallBounds, type Output } from '@ambit/contracts';
+import { Fault, worker, type Authority, type CallBounds } from '@ambit/contracts';
 import { Inject, Injectable } from '@nestjs/common';
 import { workspaceOf } from './dispatch/worker.dispatcher.js';
 import type { Operation } from './domain/operation.js';
-
-type Prepared = Output<typeof worker.prepareTool>;
+import { factsOf, unable } from './domain/prepared-facts.js';
+import { SkillScripts } from './skill-scripts.js';
 
 /** What was found out of a call before the gates, and what is handed back to the worker with it. */
 export interface Preparedness {
@@ -24,21 +15,26 @@ export interface Preparedness {
   readonly bounds: CallBounds;
 }
 
-/** Asks a worker, without effect, what a file or command tool would touch. */
+/** Asks a worker, without effect, what a file or command tool would touch, or a script that is run as a command. */
 @Injectable()
 export class Preparation {
-  constructor(@Inject(Bus) private readonly bus: Bus) {}
+  constructor(
+    @Inject(Bus) private readonly bus: Bus,
+    @Inject(SkillScripts) private readonly scripts: SkillScripts,
+  ) {}
 
   /** What the gates have to know; undefined where the worker does not say: then the call counts as one that could point anywhere. */
   async of(
     tool: SnapshotTool,
-    { call }: Operation,
-    { authority, workerId }: { readonly authority: Authority; readonly workerId: string | null },
+    operation: Operation,
+    at: { readonly authority: Authority; readonly workerId: string | null },
   ): Promise<Preparedness | undefined> {
     const { target } = tool;
-    if (target.kind !== 'worker' || workerId === null) return undefined;
+    const { authority, workerId } = at;
     try {
-      const input = parseArguments(call.arguments);
+      if (target.kind === 'builtin') return await this.scripts.prepare(operation, at);
+      if (target.kind !== 'worker' || workerId === null) return undefined;
+      const input = parseArguments(operation.call.arguments);
       const prepared = await this.bus.call(
         worker.prepareTool,
         { sessionId: authority.sessionId, workspaceId: workspaceOf(authority.pool), tool: target.tool, arguments: input },
@@ -58,27 +54,8 @@ export class Preparation {
 /** Codes with which a worker says that a call cannot be carried out, so that nobody need be asked about it. */
 const PROBLEMS: readonly GateCode[] = ['BAD_ARGUMENTS', 'TOOL_GONE', 'OUTSIDE_WORKSPACE', 'TOOL_FAILED', 'INVALID_INPUT'];
 
-function factsOf(prepared: Prepared): PreparedFacts {
-  const scope = targetScope(prepared);
-  const { argv, command, paths } = prepared;
-  return {
-    outsideWorkspace: scope !== 'inside',
-    protectedPath: scope === 'closed',
-    command: command ?? (argv.length === 0 ? null : argv.join(' ')),
-    paths,
-    digest: digestOf(prepared),
-  };
-}
-
 function problemOf({ code, data }: Fault): PreparedFacts | undefined {
   if (code === 'UNAVAILABLE') return unable('TOOL_GONE', undefined);
   const known = PROBLEMS.find((problem) => problem === code);
   return known === undefined ? undefined : unable(known, data);
 }
-
-const unable = (code: GateCode, data: unknown): PreparedFacts => ({
-  outsideWorkspace: true,
-  protectedPath: false,
-  command: null,
-  problem: { code, data },
-});

@@ -51,6 +51,7 @@ import { SchemaValidators } from './schema.validators.js';
 import { SessionHandlers } from './session.handlers.js';
 import { SessionRemains } from './session.remains.js';
 import { SessionRepository } from './session.repository.js';
+import { SkillScripts } from './skill-scripts.js';
 import { SnapshotCache } from './snapshot.cache.js';
 import { StoredFacts } from './stored-facts.js';
 import { TargetFactsSource } from './target.facts.js';
@@ -122,6 +123,7 @@ const builtins = {
     SchemaValidators,
     SessionRemains,
     SessionRepository,
+    SkillScripts,
     SnapshotCache,
     StoredFacts,
     TargetFactsSource,

@@ -114,11 +114,33 @@ export class Toolsets implements OnApplicationBootstrap, OnApplicationShutdown {
   }
 
   /** A live worker of a pool that brings a toolset; waits for one, undefined when none came in time. */
-  async worker({ agentId, toolsetDigest }: WorkerTarget, pool: string, withinMs: number): Promise<string | undefined> {
+  worker({ agentId, toolsetDigest }: WorkerTarget, pool: string, withinMs: number): Promise<string | undefined> {
+    return this.#first({ agentId, pool }, withinMs, (digest) => Promise.resolve(digest === toolsetDigest));
+  }
+
+  /** The same of any toolset that has a tool of this name. */
+  workerWith(name: string, place: { readonly agentId: string; readonly pool: string }, withinMs: number): Promise<string | undefined> {
+    return this.#first(
+      place,
+      withinMs,
+      async (digest) => (await this.toolset(place.agentId, digest))?.tools.some((tool) => tool.name === name) === true,
+    );
+  }
+
+  /** The toolset that a live worker holds its lease with. */
+  digestOf(agentId: string, workerId: string): string | undefined {
+    return this.#live.get(leaseKey.worker(agentId, workerId))?.digest ?? undefined;
+  }
+
+  async #first(
+    { agentId, pool }: { readonly agentId: string; readonly pool: string },
+    withinMs: number,
+    fits: (digest: string) => Promise<boolean>,
+  ): Promise<string | undefined> {
     const until = performance.now() + withinMs;
     for (;;) {
-      const found = this.#workersOf(agentId).find((worker) => worker.pool === pool && worker.digest === toolsetDigest);
-      if (found !== undefined) return found.workerId;
+      for (const worker of this.#workersOf(agentId))
+        if (worker.pool === pool && worker.digest !== null && (await fits(worker.digest))) return worker.workerId;
       const left = until - performance.now();
       if (left <= 0) return undefined;
       await this.#change(left);

@@ -228,6 +228,7 @@ export class World {
       revokedOwners: [],
       knownAgents: [],
       skills: more.skills ?? [],
+      openedSkills: [],
       step: null,
       remainingMs: 60_000,
     };

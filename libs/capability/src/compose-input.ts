@@ -31,6 +31,8 @@ export interface BuiltinRegistration extends Filterable {
   readonly requiresSkill?: string;
   /** The tool is there only while skills are switched on. */
   readonly needsSkills?: boolean;
+  /** The tool is there only where a skill of the run has an enabled script, and a worker that brings `exec` can run it. */
+  readonly needsScripts?: boolean;
 }
 
 export interface ServerTool extends Filterable {
@@ -84,6 +86,8 @@ export interface EffectiveSkill extends Filterable {
   readonly digest: string;
   readonly description: string;
   readonly enabled: boolean;
+  /** Scripts that an administrator enabled, by path. */
+  readonly scripts?: readonly string[];
   /** Of a server's skill. */
   readonly serverId?: string;
 }
@@ -138,6 +142,7 @@ export type ReasonCode =
   | 'PLUGIN_UNAVAILABLE'
   | 'POLICY_UNREADABLE'
   | 'SCHEMA_INVALID'
+  | 'SCRIPTS_UNAVAILABLE'
   | 'SERVER_DEGRADED'
   | 'SERVER_DISABLED'
   | 'SERVER_NEEDS_AUTH'

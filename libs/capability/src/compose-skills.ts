@@ -36,7 +36,9 @@ export function composeSkills(skills: readonly EffectiveSkill[], context: Contex
     const filters = ledger.filter(candidateOf(skill), skill);
     if (filters === null) return [];
     ledger.in(candidateOf(skill), `${skill.origin}, enabled and selected`, filters);
-    return [{ name: skill.name, origin: skill.origin, owner: skill.owner, digest: skill.digest, description: skill.description }];
+    const scripts = [...(skill.scripts ?? [])].sort(byCodeUnit);
+    const { name, origin, owner, digest, description } = skill;
+    return [{ name, origin, owner, digest, description, ...(scripts.length === 0 ? {} : { scripts }) }];
   });
   noteUnknown(skills, { ledger, selected: input.session.selectedSkills ?? [] });
   return result.sort((left, right) => byCodeUnit(left.name, right.name));

@@ -3,7 +3,7 @@ import type { BuiltinRegistration, CompositionInput, ReasonCode, WorkerTool, Wor
 import type { FilterVerdict } from './filters.js';
 import type { Candidate, Ledger } from './ledger.js';
 import type { CataloguePolicy } from './policy.js';
-import { registrationProblem, RESERVED_TABLE } from './reserved.js';
+import { COMMAND_TOOL, registrationProblem, RESERVED_TABLE } from './reserved.js';
 import type { SnapshotSkill, SnapshotTool } from './snapshot.js';
 import { SUBAGENT_TOOL, type SubagentReason } from './subagents.js';
 import { looksQualified, reservedNameOf, TOOL_NAME_MAX } from './tool-name.js';
@@ -67,6 +67,11 @@ function builtinRefusal(registration: BuiltinRegistration, { input, policy, skil
   if (exposure === 'user-configurable' && policy.disabledTools.includes(name))
     return { code: 'TOOL_DISABLED', detail: 'in the policy’s disabled tools' };
   if (registration.needsSkills === true && !input.switches.skills) return { code: 'SWITCHED_OFF', detail: 'skills are switched off' };
+  if (registration.needsScripts === true) {
+    if (!skills.some(({ scripts }) => scripts !== undefined))
+      return { code: 'SCRIPTS_UNAVAILABLE', detail: 'no skill of this run has a script that an administrator enabled' };
+    if (!canRunCommands(input)) return { code: 'SCRIPTS_UNAVAILABLE', detail: `no worker of ${input.agent.id} brings ${COMMAND_TOOL}` };
+  }
   const active =
     requiresSkill === undefined ||
     // The platform's own skill: one of the same name that somebody else wrote says something else.
@@ -74,6 +79,14 @@ function builtinRefusal(registration: BuiltinRegistration, { input, policy, skil
       skills.some((skill) => skill.name === requiresSkill && skill.owner === 'builtin'));
   if (!active) return { code: 'SKILL_NOT_ACTIVE', detail: `needs the skill ${requiresSkill} to be active` };
   return null;
+}
+
+/** Whether a worker of the agent could run a command, whether or not its model may call for one itself. */
+function canRunCommands({ agent, toolsets }: CompositionInput): boolean {
+  return (
+    toolsets.state === 'ok' &&
+    toolsets.items.some(({ agentId, tools }) => agentId === agent.id && tools.some(({ name }) => name === COMMAND_TOOL))
+  );
 }
 
 /** The tools of the agent's own worker. They may take the names of workspace tools, and no other built-in name. */

@@ -5,6 +5,7 @@ import type { AuthorityLink, GateInput, TargetFacts } from './gate-input.js';
 import { argumentsHash, approvedTarget, targetHash } from './operation-id.js';
 import { decidePermission, type CallFacts, type Permission } from './permission.js';
 import type { SnapshotTool } from './snapshot.js';
+import { COMMAND_TOOL } from './reserved.js';
 import { delegationEffect } from './subagents.js';
 
 /** How long an approval lives from its decision to its dispatch. */
@@ -87,11 +88,14 @@ function factsOf({ input, tool, current, values }: FactSources): CallFacts {
   const names = new Set([input.call.name]);
   if (tool !== null) names.add(tool.qualifiedName);
   if (tool?.target.kind === 'mcp' && current?.server) names.add(`mcp__${current.server.slug}__${tool.target.tool}`);
-  const command = values.command;
   const access = current?.access ?? tool?.access ?? 'other';
+  const command = input.prepared?.command ?? (typeof values.command === 'string' ? values.command : null);
+  // A command that the platform put together is judged as if the model had called for it itself.
+  const isComposed = tool?.target.kind === 'builtin' && access === 'command';
+  if (isComposed) names.add(COMMAND_TOOL);
   return {
     names: [...names],
-    arguments: values,
+    arguments: isComposed && command !== null ? { ...values, command } : values,
     paths: input.prepared?.paths,
     access,
     effect: effectOf({ tool, current, values, access }),
@@ -100,6 +104,6 @@ function factsOf({ input, tool, current, values }: FactSources): CallFacts {
     // A file tool that nobody prepared could point anywhere.
     outsideWorkspace: input.prepared?.outsideWorkspace ?? access === 'file',
     protectedPath: input.prepared?.protectedPath ?? false,
-    command: input.prepared?.command ?? (typeof command === 'string' ? command : null),
+    command,
   };
 }

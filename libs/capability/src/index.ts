@@ -44,6 +44,7 @@ export {
   registrationProblem,
   RESERVED_NAMES,
   RESERVED_PREFIXES,
+  COMMAND_TOOL,
   RESERVED_TABLE,
   RESERVED_TABLE_VERSION,
   workspaceToolProblem,

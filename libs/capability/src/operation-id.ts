@@ -49,7 +49,7 @@ export function uuidV8(digest: Uint8Array): string {
 
 /** What a person approves: the pinned target, and of a prepared call what it would touch. */
 export function approvedTarget(target: Target, prepared: string | undefined): Target {
-  return target.kind === 'worker' && prepared !== undefined ? { ...target, prepared } : target;
+  return target.kind !== 'mcp' && prepared !== undefined ? { ...target, prepared } : target;
 }
 
 /** What a grant names of its target: any change of server, generation, binding or tool is another target. */

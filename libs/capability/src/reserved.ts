@@ -4,6 +4,9 @@ import type { Access } from './snapshot.js';
 /** Moves by one with every change of the table: it is part of every snapshot. */
 export const RESERVED_TABLE_VERSION = 1;
 
+/** The workspace tool that runs commands; scripts of skills are run through it, and its rules hold for them too. */
+export const COMMAND_TOOL = 'exec';
+
 interface Reserved {
   readonly exposure: Exposure;
   /** Who may register the name: the platform alone, or (for tools that act in the worker's workspace) the agent's own worker. */
@@ -24,7 +27,7 @@ const workspace = (access: Access, effect: ToolEffect, ...names: readonly string
 export const RESERVED_TABLE: ReadonlyMap<string, Reserved> = new Map([
   ...workspace('file', 'read', 'read', 'glob', 'grep', 'ls'),
   ...workspace('file', 'write', 'write', 'edit'),
-  ...workspace('command', 'write', 'exec'),
+  ...workspace('command', 'write', COMMAND_TOOL),
   // Looks after what `exec` was allowed to start in the same session, and reaches nothing else.
   ...workspace('session', 'write', 'process'),
   ...platform('user-configurable', 'question', 'update_plan'),

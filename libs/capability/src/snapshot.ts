@@ -35,6 +35,8 @@ export const SnapshotSkill = z.object({
   owner: Owner,
   digest: Hex64,
   description: z.string(),
+  /** What of it may be run, by path; absent where nothing is. */
+  scripts: z.array(z.string().max(200)).optional(),
 });
 export type SnapshotSkill = z.output<typeof SnapshotSkill>;
 

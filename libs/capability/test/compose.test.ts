@@ -284,6 +284,24 @@ describe('composition', () => {
     expect(at(['settings'], { origin: 'owned', owner: 'user' })).toEqual(['SKILL_NOT_ACTIVE']);
   });
 
+  it('offers to run scripts where one is enabled and a worker could run it', () => {
+    const at = (part: Partial<CompositionInput>) =>
+      codeOf(
+        world({ builtins: ok(builtin('skill_run', { needsScripts: true, access: 'command', effect: 'write' })), ...part }),
+        'skill_run',
+      );
+    const skills = ok(skill('triage', { scripts: ['scripts/b.sh', 'scripts/a.sh'] }));
+    const toolsets = ok(toolset({ names: ['exec'] }));
+    expect(at({ skills, toolsets })).toEqual(['INCLUDED']);
+    // It is the model's own commands that a policy may do without.
+    expect(at({ skills, toolsets, policies: [openPolicy({ disabledTools: ['exec'] })] })).toEqual(['INCLUDED']);
+    expect(compose(world({ skills })).record.skills).toMatchObject([{ scripts: ['scripts/a.sh', 'scripts/b.sh'] }]);
+    for (const part of [{ toolsets }, { skills }, { skills, toolsets: ok(toolset({ names: ['exec'], agentId: 'another' })) }])
+      expect(at(part)).toEqual(['SCRIPTS_UNAVAILABLE']);
+    for (const gone of [{ enabled: false }, { origin: 'plugin' as const, owner: 'plugin:gone' }])
+      expect(at({ toolsets, skills: ok(skill('triage', { scripts: ['scripts/a.sh'], ...gone })) })).toEqual(['SCRIPTS_UNAVAILABLE']);
+  });
+
   it('takes the selected and allowed skills, an owned one before a plugin’s, and says what has no effect', () => {
     const input = (selectedSkills: string[] | null, part: Partial<CompositionInput> = {}) =>
       world({ session: { kind: 'regular', selectedSkills, activeSkills: [] }, plugins: ok(plugin('kit'), plugin('other')), ...part });
@@ -369,6 +387,7 @@ describe('fingerprint', () => {
     ['toolset digest', { toolsets: ok(toolset({ digest: hex('d') })) }],
     ['built-in version', { builtins: ok(builtin('question', { version: 2 }), builtin('tape_search', { parallel: true })) }],
     ['skill content', { skills: ok(skill('triage', { digest: hex('e') })) }],
+    ['an enabled script', { skills: ok(skill('triage', { scripts: ['scripts/sort.sh'] })) }],
     ['skill selection', { session: { kind: 'regular', selectedSkills: [], activeSkills: [] } }],
     ['plugin', { plugins: ok(plugin('kit')) }],
     ['subagents', { policies: [openPolicy({ subagents: { reader: { agent: 'reader', description: '' } } })] }],

@@ -8,7 +8,7 @@ import { mcpBroker, Secret, Server, ServerSpec } from './mcp-broker.js';
 import { AgentId, Hex64, Instant, JsonObject, page, PageInput, Principal, ProjectId, SetName, Slug, Uuid } from './nouns.js';
 import { Plugin, PluginId, pluginRegistry } from './plugin-registry.js';
 import { Agent, AgentKind, Answer, Explanation, Interaction, MessageIn, Project, Run, Session, sessionService, TapeEntry } from './session-service.js';
-import { FileEntry, Skill, SkillName, skillStore } from './skill-store.js';
+import { FileEntry, ScriptPath, Skill, SkillName, skillStore } from './skill-store.js';
 import { CallRecord, toolGateway, ToolRegistration } from './tool-gateway.js';
 
 const Paging = { cursor: PageInput.cursor, limit: z.coerce.number().int().min(1).max(200).default(50) };
@@ -34,7 +34,7 @@ export const DesiredState = z
     secrets: z.record(Slug, z.strictObject({ from: z.enum(['env', 'file', 'store']), key: z.string().max(500).nullable().default(null) })).default({}),
     servers: z.record(Slug, ServerSpec.omit({ slug: true, projectId: true, owner: true, set: true })).default({}),
     plugins: z.record(PluginId, z.strictObject({ files: z.array(FileEntry).max(4_096), version: z.string().max(100).optional(), unsigned: z.enum(['allow', 'refuse']).default('refuse'), enabled: z.boolean().default(true) })).default({}),
-    skills: z.record(SkillName, z.strictObject({ files: z.array(FileEntry).max(4_096) })).default({}),
+    skills: z.record(SkillName, z.strictObject({ files: z.array(FileEntry).max(4_096), /** Which of its scripts the agents may run. */ scripts: z.array(ScriptPath).max(200).default([]) })).default({}),
     agents: z.record(AgentId, AgentDocument.omit({ projectId: true, set: true })).default({}),
     /** Which skills of `skills` each agent gets into its own scope. */
     agentSkills: z.record(AgentId, z.array(SkillName).max(200)).default({}),
@@ -91,6 +91,8 @@ export const httpApi = {
   putSkill: route('PUT /v1/skill/{agentId}', { summary: 'Give an agent a skill from uploaded files or a zip', action: 'operate', params: z.object({ agentId: AgentId }), body: skillStore.putSkill.input.omit({ agentId: true }), output: Skill, errors: skillStore.putSkill.errors }),
   enableSkill: route('POST /v1/skill/{agentId}/{name}/enable', { summary: 'Switch a skill on', action: 'operate', params: z.object({ agentId: AgentId, name: SkillName }), output: Skill, errors: skillStore.enableSkill.errors }),
   disableSkill: route('POST /v1/skill/{agentId}/{name}/disable', { summary: 'Switch a skill off', action: 'operate', params: z.object({ agentId: AgentId, name: SkillName }), output: Skill, errors: skillStore.disableSkill.errors }),
+  enableScript: route('POST /v1/skill/{agentId}/{name}/script/enable', { summary: 'Let the agent run a script of this skill, as it is in this version', action: 'administer', params: z.object({ agentId: AgentId, name: SkillName }), body: skillStore.enableScript.input.pick({ digest: true, path: true }), output: skillStore.enableScript.output, errors: skillStore.enableScript.errors }),
+  disableScript: route('POST /v1/skill/{agentId}/{name}/script/disable', { summary: 'Take the permission to run a script away', action: 'operate', params: z.object({ agentId: AgentId, name: SkillName }), body: skillStore.disableScript.input.pick({ path: true }), output: skillStore.disableScript.output, errors: skillStore.disableScript.errors }),
   deleteSkill: route('DELETE /v1/skill/{agentId}/{name}', { summary: 'Take a skill from an agent', action: 'operate', params: z.object({ agentId: AgentId, name: SkillName }), output: skillStore.deleteSkill.output, errors: skillStore.deleteSkill.errors }),
 
   listPlugins: route('GET /v1/plugin', { summary: 'Plugins', action: 'read', query: z.object({ ...InProject, ...InSet, ...Paging }), output: page(Plugin) }),

@@ -28,7 +28,7 @@ export {
   runFaults, RunRef, Session, sessionService, TapeEntry, TapeMessage, TapeScope, Usage,
 } from './session-service.js';
 export { DELEGATION, DelegatedTask, Delegation, DelegationMode, DelegationStatus, DelegationTask, TaskStatus } from './delegation.js';
-export { EffectiveSkill, FileEntry, Skill, SkillFacts, SkillName, skillStore } from './skill-store.js';
+export { EffectiveSkill, FileEntry, ScriptPath, Skill, SkillFacts, SkillName, skillStore } from './skill-store.js';
 export { CallRecord, CALLS_ENDED_TOGETHER, DeferredCall, EndedCall, toolGateway, ToolAccess, CallBounds, PreparedTarget, ToolRegistration, Toolset, worker } from './tool-gateway.js';
 export { services, type ServiceName, type ServiceUse } from './services.js';
 export { runConsumer, serviceInboxPrefix, WORKER_SERVICES, WORKER_SIGNALS, workerInboxPrefix, workerSubjectsOf } from './wall.js';

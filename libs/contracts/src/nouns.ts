@@ -135,7 +135,13 @@ export type ToolDefinition = z.output<typeof ToolDefinition>;
 
 /** The pinned target of a tool in a snapshot: what will run, not only of which kind. */
 export const Target = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('builtin'), id: z.string().max(128), version: z.int().min(1) }),
+  z.object({
+    kind: z.literal('builtin'),
+    id: z.string().max(128),
+    version: z.int().min(1),
+    /** Of a script that waits for a decision: the hash of what a worker prepared. A snapshot’s target has none. */
+    prepared: Hex64.optional(),
+  }),
   z.object({ kind: z.literal('mcp'), serverId: Uuid, configGeneration: z.int().min(1), bindingHash: Hex64, tool: z.string().max(128) }),
   z.object({
     kind: z.literal('worker'),

@@ -28,6 +28,8 @@ export const refusals = {
   SERVER_UNAVAILABLE: { status: 503, retry: 'later', message: 'The server that provides this tool could not be reached; nothing was done', data: z.object({ reason: z.string() }) },
   CALL_TIMEOUT: { status: 504, retry: 'never', message: 'The tool did not answer in time; it may have had its effect' },
   RESULT_TOO_LARGE: { status: 413, retry: 'never', message: 'The result is larger than may be taken; the call has happened', data: z.object({ limitBytes: z.int(), actualBytes: z.int().optional() }) },
+  SKILL_NOT_ACTIVE: { status: 403, retry: 'never', message: 'Scripts run only of a skill of this session whose SKILL.md was viewed in this run; view it first' },
+  SCRIPT_NOT_ENABLED: { status: 403, retry: 'never', message: 'No administrator enabled this script of the skill as it is now' },
   TOOL_FAILED: { status: 502, retry: 'never', message: 'The tool answered with an error', data: z.object({ reason: z.string() }) },
   OUTSIDE_WORKSPACE: { status: 403, retry: 'never', message: 'The path leads out of the session’s workspace, or through a link that does', data: z.object({ path: z.string() }) },
   SUBAGENT_UNAVAILABLE: {

@@ -62,7 +62,7 @@ export const services = {
   },
   'tool-gateway': {
     answers: [g.listAudit, g.executeBatch, g.registerWorker, g.readArtifact, g.writeArtifact, g.getArtifact, g.listTools, g.listCalls, g.getCall, g.resolveCall, g.cancelCall, g.askTool, g.erasePrincipal, g.clearSession],
-    calls: [s.getAuthority, s.startDelegation, s.listDelegations, s.getDelegation, s.delegationLog, s.killDelegation, s.readSnapshot, s.requestInteractions, s.withdrawInteraction, s.settleInteraction, s.recordResults, s.searchTape, s.tapeContext, s.listTape, s.getAgent, s.adjustAgent, reviewer.reviewCall, b.ensureInstance, b.executeCall, b.resultPage, b.getServer, k.readSkill, worker.prepareTool, worker.callTool, worker.resultPage],
+    calls: [s.getAuthority, s.startDelegation, s.listDelegations, s.getDelegation, s.delegationLog, s.killDelegation, s.readSnapshot, s.requestInteractions, s.withdrawInteraction, s.settleInteraction, s.recordResults, s.searchTape, s.tapeContext, s.listTape, s.getAgent, s.adjustAgent, reviewer.reviewCall, b.ensureInstance, b.executeCall, b.resultPage, b.getServer, k.readSkill, k.readScript, worker.prepareTool, worker.stageFile, worker.callTool, worker.resultPage],
     emits: [g.callStarted, g.callEnded, g.callParked, g.toolsChanged, g.auditAppended],
     hears: [s.runChanged, s.delegationChanged],
     enqueues: [],
@@ -97,7 +97,7 @@ export const services = {
     stores: { reads: ['ambit_leases_5s'], writes: { ambit_leases_5s: ['instance.'] }, journal: [], consumes: [] },
   },
   'skill-store': {
-    answers: [k.listAudit, k.putBlob, k.putSkill, k.getSkill, k.listSkills, k.enableSkill, k.disableSkill, k.deleteSkill, k.effectiveSkills, k.readSkill, k.putContribution, k.revokeOwner],
+    answers: [k.listAudit, k.putBlob, k.putSkill, k.getSkill, k.listSkills, k.enableSkill, k.disableSkill, k.deleteSkill, k.effectiveSkills, k.readSkill, k.enableScript, k.disableScript, k.readScript, k.putContribution, k.revokeOwner],
     calls: [],
     emits: [k.skillChanged, k.auditAppended],
     hears: [],
@@ -128,7 +128,7 @@ export const services = {
       s.forkSession, s.clearSession, s.deleteSession, s.createDraft, s.erasePrincipal, s.listDelegations, s.getRun, s.listRuns, s.cancelRun, s.listTape, s.getInteraction, s.listInteractions, s.decideInteraction, s.readSnapshot, s.listSnapshots, s.explain, s.ensurePool, s.removePool,
       g.getArtifact, g.listTools, g.listCalls, g.getCall, g.resolveCall, g.cancelCall, g.askTool, g.erasePrincipal,
       b.putServer, b.getServer, b.listServers, b.deleteServer, b.testServer, b.putSecret, b.listSecrets, b.deleteSecret, b.signWithSecret,
-      k.putBlob, k.putSkill, k.getSkill, k.listSkills, k.enableSkill, k.disableSkill, k.deleteSkill, k.readSkill,
+      k.putBlob, k.putSkill, k.getSkill, k.listSkills, k.enableSkill, k.disableSkill, k.deleteSkill, k.readSkill, k.enableScript, k.disableScript,
       p.putBlob, p.installPlugin, p.getPlugin, p.listPlugins, p.enablePlugin, p.disablePlugin, p.uninstallPlugin,
     ],
     emits: [adminApi.workerRevoked, adminApi.auditAppended],

@@ -2,8 +2,15 @@ import { z } from 'zod';
 import { auditEvent, auditReading } from './audit.js';
 import { event, rpc } from './kit/contract.js';
 import { AgentId, Hex64, Instant, JsonObject, Owner, page, PageInput, ProjectId, SetName, Slug, Version } from './nouns.js';
+import { refusals } from './refusals.js';
 
 export const SkillName = z.string().regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'lower-case letters, digits and single hyphens').max(64).meta({ id: 'SkillName' });
+/** A script that may be enabled: what runs it is read off its name, and nothing in it means anything to a shell. */
+export const ScriptPath = z
+  .string()
+  .max(200)
+  .regex(/^scripts\/([A-Za-z0-9_][A-Za-z0-9._-]*\/)*[A-Za-z0-9_][A-Za-z0-9._-]*\.(py|js|mjs|cjs|sh)$/, 'a .py, .js, .mjs, .cjs or .sh file under scripts/, its names of letters, digits, dots, _ and -')
+  .meta({ id: 'ScriptPath' });
 const Path = z.string().min(1).max(1_024).meta({ description: 'Relative, forward slashes, no . or .. segment' });
 export const FileEntry = z.object({ path: Path, mode: z.enum(['file', 'executable']).default('file'), bytes: z.int().min(0).max(64 * 1024 * 1024), digest: Hex64 }).meta({ id: 'FileEntry' });
 export type FileEntry = z.output<typeof FileEntry>;
@@ -30,6 +37,8 @@ export const Skill = SkillFacts.extend({
   warnings: z.array(z.string().max(500)).max(50),
   files: z.int().min(0),
   bytes: z.int().min(0),
+  /** Those that an administrator enabled of exactly this version. */
+  scripts: z.array(ScriptPath).max(512).default([]),
   source: z.string().max(500),
   set: SetName,
   version: Version,
@@ -38,12 +47,13 @@ export const Skill = SkillFacts.extend({
 export type Skill = z.output<typeof Skill>;
 
 /** A skill as ingress sees it. */
-export const EffectiveSkill = SkillFacts.extend({ agentId: AgentId, owner: Owner, origin: z.enum(['owned', 'plugin', 'builtin']), digest: Hex64, shadows: z.string().max(200).nullable() }).meta({ id: 'EffectiveSkill' });
+export const EffectiveSkill = SkillFacts.extend({ agentId: AgentId, owner: Owner, origin: z.enum(['owned', 'plugin', 'builtin']), digest: Hex64, shadows: z.string().max(200).nullable(), /** Enabled ones, by path. */ scripts: z.array(ScriptPath).max(512).default([]) }).meta({ id: 'EffectiveSkill' });
 export type EffectiveSkill = z.output<typeof EffectiveSkill>;
 
 const skillUnknown = { status: 404, retry: 'never', message: 'The agent has no such skill' } as const;
 const blobMissing = { status: 400, retry: 'never', message: 'Upload these files first', data: z.object({ digests: z.array(Hex64) }) } as const;
 const invalid = { status: 400, retry: 'never', message: 'This is not a usable skill', data: z.object({ reason: z.string() }) } as const;
+const scriptUnknown = { status: 404, retry: 'never', message: 'The skill has no such script' } as const;
 /** Bytes of a file, at most 256 KiB a call; the chunk that completes the file is checked against the digest. */
 const blobPut = { input: z.object({ digest: Hex64, bytes: z.int().min(0).max(200 * 1024 * 1024), offset: z.int().min(0), data: z.string().max(350_000).meta({ description: 'base64' }) }), output: z.object({ have: z.int().min(0), complete: z.boolean() }), errors: { BLOB_DIGEST: { status: 400, retry: 'never', message: 'The bytes do not hash to the digest given; send them again' }, BLOB_OFFSET: { status: 409, retry: 'never', message: 'Go on at the offset in the data', data: z.object({ have: z.int() }) } } } as const;
 
@@ -64,10 +74,21 @@ export const skillStore = {
     summary: 'A range of one file of a skill, by the digest that a snapshot pins', input: z.object({ agentId: AgentId, name: SkillName, digest: Hex64.optional(), path: Path.default('SKILL.md'), offset: z.int().min(0).default(0), length: z.int().min(1).max(256 * 1024).default(256 * 1024) }),
     output: z.object({ text: z.string().optional(), data: z.string().optional().meta({ description: 'base64, where the bytes are not UTF-8 text' }), bytes: z.int(), next: z.int().nullable(), files: z.array(z.string()).max(512) }), errors: { SKILL_NOT_FOUND: skillUnknown, FILE_NOT_FOUND: { status: 404, retry: 'never', message: 'The skill has no such file' } }, idempotent: true,
   }),
+  enableScript: rpc('ambit.rpc.skill-store.v1.script.enable', {
+    summary: 'Let an agent run a script of one of its skills, its own or a plugin’s: of this version, and of no later one',
+    input: z.object({ agentId: AgentId, name: SkillName, digest: Hex64, path: ScriptPath }), output: z.object({ digest: Hex64, scripts: z.array(ScriptPath) }),
+    errors: { SKILL_NOT_FOUND: skillUnknown, SCRIPT_UNKNOWN: scriptUnknown, SKILL_CHANGED: { status: 409, retry: 'never', message: 'The skill is another version by now; look at it again', data: z.object({ digest: Hex64 }) } }, idempotent: true,
+  }),
+  disableScript: rpc('ambit.rpc.skill-store.v1.script.disable', { summary: 'Take the permission to run a script away', input: z.object({ agentId: AgentId, name: SkillName, path: ScriptPath }), output: z.object({ scripts: z.array(ScriptPath) }), errors: { SKILL_NOT_FOUND: skillUnknown }, idempotent: true }),
+  readScript: rpc('ambit.rpc.skill-store.v1.script.read', {
+    summary: 'The files of the skill that an enabled script belongs to, where it is enabled now, of this version',
+    input: z.object({ agentId: AgentId, name: SkillName, digest: Hex64, path: ScriptPath }), output: z.object({ files: z.array(FileEntry).max(512) }),
+    errors: { SKILL_NOT_FOUND: skillUnknown, SCRIPT_NOT_ENABLED: refusals.SCRIPT_NOT_ENABLED }, idempotent: true,
+  }),
   putContribution: rpc('ambit.rpc.skill-store.v1.contribution.put', { summary: 'plugin-registry hands over a plugin’s read-only skills, all or nothing', input: z.object({ owner: Owner, projectId: ProjectId, skills: z.array(z.object({ files: z.array(FileEntry).max(512) })).max(200) }), output: z.object({ names: z.array(SkillName) }), errors: { SKILL_INVALID: invalid, BLOB_MISSING: blobMissing, NAME_TAKEN: { status: 409, retry: 'never', message: 'Another plugin contributes a skill of this name', data: z.object({ name: z.string(), owner: Owner }) } }, idempotent: true, timeoutMs: 30_000 }),
   revokeOwner: rpc('ambit.rpc.skill-store.v1.owner.revoke', { summary: 'Withdraw every contribution of an owner, then answer', input: z.object({ owner: Owner, fence: z.int().min(1) }), output: z.object({ withdrawn: z.int().min(0) }), idempotent: true }),
 
-  skillChanged: event('ambit.evt.skill-store.v1.skill.changed.{agentId}', { summary: 'An agent’s catalogue moved, once a mutation', payload: z.object({ agentId: AgentId, epoch: z.int(), reason: z.enum(['installed', 'updated', 'removed', 'enabled', 'disabled', 'discovered', 'contributed', 'withdrawn']), names: z.array(z.string()).max(1_000), at: Instant }) }),
+  skillChanged: event('ambit.evt.skill-store.v1.skill.changed.{agentId}', { summary: 'An agent’s catalogue moved, once a mutation', payload: z.object({ agentId: AgentId, epoch: z.int(), reason: z.enum(['installed', 'updated', 'removed', 'enabled', 'disabled', 'discovered', 'contributed', 'withdrawn', 'script-enabled', 'script-disabled']), names: z.array(z.string()).max(1_000), at: Instant }) }),
   listAudit: auditReading('skill-store'),
   auditAppended: auditEvent('skill-store'),
 };

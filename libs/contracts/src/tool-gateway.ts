@@ -5,6 +5,7 @@ import { OutcomeStatus } from './journal.js';
 import { AgentId, Exposure, FaultBodySchema, Hex64, Instant, JsonObject, page, PageInput, Principal, ProjectId, Target, ToolEffect, Uuid } from './nouns.js';
 import { refusing } from './refusals.js';
 import { CallResult, IntendedCall, RunRef } from './session-service.js';
+import { FileEntry, SkillName } from './skill-store.js';
 import { streams } from './streams.js';
 
 /** What a tool reaches, which decides how a permission mode treats it. A worker may not claim `session`, `mcp` or `delegation`. */
@@ -29,6 +30,8 @@ export const ToolRegistration = z
     requiresSkill: z.string().max(64).optional(),
     /** Of a built-in: it is there only while skills are switched on. */
     needsSkills: z.boolean().optional(),
+    /** Of a built-in: it is there only where a skill of the run has an enabled script, and a worker of the agent brings `exec`. */
+    needsScripts: z.boolean().optional(),
     platforms: z.array(z.string().max(100)).max(20).optional(),
     scopes: z.array(z.enum(['private', 'group', 'channel'])).max(3).optional(),
     permissions: z.array(z.string().max(200)).max(20).optional(),
@@ -219,6 +222,8 @@ export const worker = {
       bounds: CallBounds.optional(),
       /** What the tool may ask for is granted: by the mode after it asked, or by a person. It asks no more. */
       granted: z.boolean().default(false),
+      /** Of a script: the skill whose files were staged for this operation, and stand in a folder that the command knows as SKILL_ROOT while it runs. */
+      skill: z.object({ name: SkillName, digest: Hex64, files: z.array(FileEntry).max(512) }).optional(),
     }),
     output: z.object({
       content: z.array(z.looseObject({ type: z.string() })),
@@ -231,6 +236,12 @@ export const worker = {
     }),
     errors: refusing('BAD_ARGUMENTS', 'TOOL_GONE', 'TARGET_CHANGED', 'TOOL_FAILED', 'OUTSIDE_WORKSPACE'),
     timeoutMs: 30 * 60_000,
+  }),
+  stageFile: rpc('ambit.rpc.worker.v1.call.stage.{agentId}.{workerId}', {
+    summary: 'A part of a file that a call will need, kept for it for 60 s; parts come in order',
+    input: z.object({ operationId: Hex64, digest: Hex64, offset: z.int().min(0), data: Chunk }),
+    output: z.object({ have: z.int().min(0) }),
+    errors: refusing('TOOL_FAILED', 'TOOL_GONE'),
   }),
   resultPage: rpc('ambit.rpc.worker.v1.call.result.{agentId}.{workerId}', {
     summary: 'Bytes of a large result, kept by its worker for 60 s',

@@ -62,6 +62,7 @@ export type SkillDb = Pick<
   | 'skillBlobChunk'
   | 'skillVersion'
   | 'skillEntry'
+  | 'skillScript'
   | 'skillContribution'
   | 'skillEpoch'
 >;

@@ -15,9 +15,11 @@ import type { z } from 'zod';
 import { ask } from './caller.js';
 import { answerOver, signalOf } from './answer.js';
 import { Results } from './results.js';
+import { Staged } from './staged.js';
 
 type Prepared = z.output<typeof worker.prepareTool.output>;
-type CallInput = z.output<typeof worker.callTool.input>;
+/** A call, with the files that were staged for it, by their digests. */
+export type CallInput = z.output<typeof worker.callTool.input> & { readonly staged?: ReadonlyMap<string, Buffer> };
 
 /** A tool that this worker brings. `prepare` has no effect and names what `run` will touch, for the gateway to decide on. */
 export interface WorkerTool {
@@ -63,6 +65,7 @@ export class ToolHost {
   private readonly registrations: readonly ToolRegistration[];
   private readonly running = new Map<string, { readonly runId: string; readonly controller: AbortController }>();
   private readonly results = new Results();
+  private readonly staged = new Staged();
   private timer: NodeJS.Timeout | undefined;
   private registeredAt = performance.now();
   readonly digest: string | null;
@@ -92,6 +95,10 @@ export class ToolHost {
       subject: subject(worker.callTool, { agentId, workerId }),
       handle: (input, remainingMs) => this.call(input, remainingMs),
     });
+    answerOver(connection, worker.stageFile, {
+      subject: subject(worker.stageFile, { agentId, workerId }),
+      handle: (part) => Promise.resolve({ have: this.staged.add(part) }),
+    });
     answerOver(connection, worker.resultPage, {
       subject: subject(worker.resultPage, { agentId, workerId }),
       handle: ({ operationId, offset }) => Promise.resolve(this.results.page(operationId, offset)),
@@ -118,6 +125,7 @@ export class ToolHost {
     clearInterval(this.timer);
     await this.stopAll('the worker is shutting down');
     this.results.clear();
+    this.staged.clear();
   }
 
   private async stopAll(reason: string): Promise<void> {
@@ -164,11 +172,12 @@ export class ToolHost {
     if (input.toolsetDigest !== this.digest) throw new Fault('TARGET_CHANGED', refusals.TARGET_CHANGED);
     const tool = this.find(input.tool);
     return this.results.once(input, async () => {
+      const staged = this.staged.take(input.operationId);
       const controller = new AbortController();
       this.running.set(input.operationId, { runId: input.runId, controller });
       const timer = setTimeout(() => controller.abort(new Error('nobody waits for it any more')), Math.min(remainingMs, 2 ** 31 - 1));
       try {
-        const { content, isError, ...more } = await tool.run(input, controller.signal);
+        const { content, isError, ...more } = await tool.run({ ...input, staged }, controller.signal);
         return { ...more, content: [...content], isError: isError ?? false };
       } catch (error) {
         throw failureOf(error, controller.signal);

@@ -46,6 +46,7 @@ export function workspace(options: WorkspaceOptions): WorkerTool[] {
   const files = new Workspace({ root, workspaces, volume, owner, outside: options.outside ?? false });
   const guard = new Guard();
   const commands = new CommandTools(files, guard, {
+    root,
     shell: options.shell ?? '/bin/sh',
     command: { launcher: options.launcher ?? [], env: options.env ?? {}, owner },
     outputBytes: options.outputBytes ?? 16 * 1024 * 1024,

@@ -40,7 +40,7 @@ export function desiredItems(desired: DesiredState, { policies, treeDigest }: Kn
       names.map((name): Item => ({
         kind: 'skill',
         name: `${agentId}/${name}`,
-        state: { digest: treeDigest(desired.skills[name]?.files ?? []) },
+        state: { digest: treeDigest(desired.skills[name]?.files ?? []), scripts: [...new Set(desired.skills[name]?.scripts)].sort() },
       })),
     ),
     ...desired.access.map((grant): Item => ({ kind: 'access', name: accessName(grant), state: {} })),

@@ -13,6 +13,7 @@ import { addRunCommands } from './run.commands.js';
 import { addSecretCommands } from './secret.commands.js';
 import { addServerCommands } from './server.commands.js';
 import { addSessionCommands } from './session.commands.js';
+import { addSkillCommands } from './skill.commands.js';
 import { addSnapshotCommands } from './snapshot.commands.js';
 import { addStatusCommand } from './status.commands.js';
 import { addTokenCommands } from './token.commands.js';
@@ -33,6 +34,7 @@ export function addCommands(program: Command, context: Context): void {
     addCallCommands,
     addServerCommands,
     addPluginCommands,
+    addSkillCommands,
     addAgentCommands,
     addSecretCommands,
     addTokenCommands,

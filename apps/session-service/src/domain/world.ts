@@ -159,8 +159,8 @@ function serverOf(head: ServerHead, tools: readonly ToolDefinition[] | undefined
   };
 }
 
-function skillOf({ name, origin, owner, digest, description, platforms }: Skills['skills'][number]): EffectiveSkill {
-  return { name, origin, owner, digest, description, enabled: true, ...(platforms === null ? {} : { platforms }) };
+function skillOf({ name, origin, owner, digest, description, platforms, scripts }: Skills['skills'][number]): EffectiveSkill {
+  return { name, origin, owner, digest, description, enabled: true, scripts, ...(platforms === null ? {} : { platforms }) };
 }
 
 /** Adapters through which programs speak: nothing that demands a place or a platform is for them. */

@@ -5,11 +5,14 @@ export interface StoredEntry {
   readonly facts: z.output<typeof SkillFacts> | null;
   readonly digest: string;
   readonly enabled: boolean;
+  /** Scripts of this version that may be run. */
+  readonly scripts: readonly string[];
 }
 export interface StoredContribution {
   readonly owner: Skill['owner'];
   readonly facts: z.output<typeof SkillFacts> | null;
   readonly digest: string;
+  readonly scripts: readonly string[];
 }
 
 /**
@@ -22,16 +25,36 @@ export function effectiveSkills(
   contributions: readonly StoredContribution[],
 ): EffectiveSkill[] {
   const byName = new Map(contributions.flatMap((one) => (one.facts === null ? [] : [[one.facts.name, one] as const])));
-  const owned = own.flatMap(({ facts, digest, enabled }) =>
+  const owned = own.flatMap(({ facts, digest, enabled, scripts }) =>
     facts === null || !enabled
       ? []
-      : [{ ...facts, agentId, owner: 'user', origin: 'owned' as const, digest, shadows: byName.get(facts.name)?.owner ?? null }],
+      : [
+          {
+            ...facts,
+            agentId,
+            owner: 'user',
+            origin: 'owned' as const,
+            digest,
+            scripts: [...scripts],
+            shadows: byName.get(facts.name)?.owner ?? null,
+          },
+        ],
   );
   const taken = new Set(own.flatMap(({ facts }) => (facts === null ? [] : [facts.name])));
-  const given = [...byName.values()].flatMap(({ facts, digest, owner }) =>
+  const given = [...byName.values()].flatMap(({ facts, digest, owner, scripts }) =>
     facts === null || taken.has(facts.name)
       ? []
-      : [{ ...facts, agentId, owner, origin: owner === 'builtin' ? ('builtin' as const) : ('plugin' as const), digest, shadows: null }],
+      : [
+          {
+            ...facts,
+            agentId,
+            owner,
+            origin: owner === 'builtin' ? ('builtin' as const) : ('plugin' as const),
+            digest,
+            scripts: [...scripts],
+            shadows: null,
+          },
+        ],
   );
   return [...owned, ...given].sort((left, right) => (left.name < right.name ? -1 : 1));
 }

@@ -3,11 +3,13 @@ import { Inject, Injectable } from '@nestjs/common';
 import { ArtifactStore } from '../artifact.store.js';
 import { DelegationWaits } from '../delegation.waits.js';
 import { PlanRepository } from '../plan.repository.js';
+import { SkillScripts } from '../skill-scripts.js';
 import { artifactBuiltin } from './artifact.builtin.js';
 import type { BuiltinGroup } from './builtin.registry.js';
 import { planBuiltin } from './plan.builtin.js';
 import { question } from './question.builtin.js';
 import { settingsBuiltins } from './settings.builtins.js';
+import { skillRunBuiltin } from './skill-run.builtin.js';
 import { skillBuiltins } from './skill.builtins.js';
 import { subagentBuiltin } from './subagent.builtin.js';
 import { tapeBuiltins } from './tape.builtins.js';
@@ -20,6 +22,7 @@ export class BuiltinGroups {
     @Inject(PlanRepository) private readonly plans: PlanRepository,
     @Inject(ArtifactStore) private readonly artifacts: ArtifactStore,
     @Inject(DelegationWaits) private readonly waits: DelegationWaits,
+    @Inject(SkillScripts) private readonly scripts: SkillScripts,
   ) {}
 
   all(): BuiltinGroup[] {
@@ -29,6 +32,7 @@ export class BuiltinGroups {
       { name: 'tape', load: () => tapeBuiltins(this.bus) },
       { name: 'artifact', load: () => [artifactBuiltin(this.artifacts)] },
       { name: 'skill', load: () => skillBuiltins(this.bus) },
+      { name: 'skill-scripts', load: () => [skillRunBuiltin(this.scripts)] },
       { name: 'settings', load: () => settingsBuiltins(this.bus) },
       { name: 'delegation', load: () => [subagentBuiltin(this.bus, this.waits)] },
     ];

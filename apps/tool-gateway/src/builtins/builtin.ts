@@ -1,5 +1,6 @@
 import type { SnapshotRecord } from '@ambit/capability';
 import type { Authority, JsonObject, ToolRegistration } from '@ambit/contracts';
+import type { Dispatcher } from '../dispatch/dispatch.js';
 import type { ToolResult } from '../domain/call-end.js';
 
 /** For whom a built-in runs, and until when. */
@@ -20,6 +21,8 @@ export type DiagnosticHandler = (input: Readonly<JsonObject>, sessionId: string)
 export type Builtin = { readonly registration: ToolRegistration } & (
   | { readonly kind: 'model'; readonly handler: BuiltinHandler }
   | { readonly kind: 'diagnostic'; readonly handler: DiagnosticHandler }
+  /** Carried out by a worker, as a command. */
+  | { readonly kind: 'command'; readonly by: Dispatcher }
   /** Becomes an interaction before any dispatch. */
   | { readonly kind: 'intercepted' }
   /** Only the platform's own code may do what this name stands for. */

@@ -31,11 +31,13 @@ export function skillBuiltins(bus: Bus): Builtin[] {
         const allowed = new Set(authority.skills.map((skill) => skill.name));
         const skills = snapshot.skills
           .filter((skill) => allowed.has(skill.name))
-          .map(({ name, description, origin }) => ({ name, description, origin }));
-        return textResult(
-          skills.length === 0 ? 'This session has no skills.' : skills.map((skill) => `${skill.name}: ${skill.description}`).join('\n'),
-          { skills },
-        );
+          .map(({ name, description, origin, scripts = [] }) => ({
+            name,
+            description,
+            origin,
+            ...(scripts.length === 0 ? {} : { scripts }),
+          }));
+        return textResult(skills.length === 0 ? 'This session has no skills.' : skills.map(lineOf).join('\n'), { skills });
       },
     },
     {
@@ -92,6 +94,18 @@ export function skillBuiltins(bus: Bus): Builtin[] {
       },
     },
   ];
+}
+
+function lineOf({
+  name,
+  description,
+  scripts,
+}: {
+  readonly name: string;
+  readonly description: string;
+  readonly scripts?: string[];
+}): string {
+  return `${name}: ${description}${scripts === undefined ? '' : ` (skill_run may run ${scripts.join(', ')})`}`;
 }
 
 interface Part {

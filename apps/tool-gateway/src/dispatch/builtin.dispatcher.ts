@@ -13,8 +13,10 @@ export class BuiltinDispatcher implements Dispatcher {
     @Inject(LOG) private readonly log: Logger,
   ) {}
 
-  async dispatch({ operation, tool, arguments: input, authority, snapshot, signal }: Dispatch): Promise<DispatchEnd> {
+  async dispatch(dispatch: Dispatch): Promise<DispatchEnd> {
+    const { operation, tool, arguments: input, authority, snapshot, signal } = dispatch;
     const builtin = tool.target.kind === 'builtin' ? this.builtins.find(tool.target.id) : undefined;
+    if (builtin?.kind === 'command') return builtin.by.dispatch(dispatch);
     if (builtin?.kind !== 'model') return stopped('failed', 'NOT_MODEL_CALLABLE');
     try {
       return {

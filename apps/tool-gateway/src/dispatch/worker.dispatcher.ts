@@ -1,5 +1,5 @@
 import { Bus } from '@ambit/bus';
-import { Fault, worker, type Output } from '@ambit/contracts';
+import { Fault, worker, type Input, type Output } from '@ambit/contracts';
 import { Inject, Injectable } from '@nestjs/common';
 import { askedTooLate, stopped, type DispatchEnd } from '../domain/call-end.js';
 import { Toolsets } from '../toolsets.js';
@@ -19,6 +19,15 @@ const CERTAIN: ReadonlySet<string> = new Set([
 type Called = Output<typeof worker.callTool>;
 const Whole = worker.callTool.output.pick({ content: true, structuredContent: true, isError: true });
 
+/** Which tool of which worker, with what. */
+interface WorkerCall {
+  readonly keys: { readonly agentId: string; readonly workerId: string };
+  readonly toolsetDigest: string;
+  readonly tool: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+  readonly skill?: Input<typeof worker.callTool>['skill'];
+}
+
 /** Sends calls of workers' tools to one worker process, with the target it prepared. */
 @Injectable()
 export class WorkerDispatcher implements Dispatcher {
@@ -28,10 +37,17 @@ export class WorkerDispatcher implements Dispatcher {
   ) {}
 
   async dispatch(dispatch: Dispatch): Promise<DispatchEnd> {
-    const { operation, authority, signal, workerId } = dispatch;
+    const { workerId } = dispatch;
     const { target } = dispatch.tool;
     if (target.kind !== 'worker' || workerId === null) return stopped('failed', 'TOOL_GONE');
-    const keys = { agentId: target.agentId, workerId };
+    const { agentId, toolsetDigest, tool } = target;
+    return this.call(dispatch, { keys: { agentId, workerId }, toolsetDigest, tool, arguments: dispatch.arguments });
+  }
+
+  /** Has a worker's tool run for a call: its own, or one that another call is carried out by. */
+  async call(dispatch: Dispatch, what: WorkerCall): Promise<DispatchEnd> {
+    const { operation, authority, signal } = dispatch;
+    const { keys, toolsetDigest, tool, skill } = what;
     const grace = afterGrace(signal, () =>
       this.bus.signal(worker.cancelCall, { operationId: operation.operationId, reason: 'the call was cancelled' }, { keys }),
     );
@@ -52,9 +68,10 @@ export class WorkerDispatcher implements Dispatcher {
           sessionId: authority.sessionId,
           runId: authority.runId,
           workspaceId: workspaceOf(authority.pool),
-          toolsetDigest: target.toolsetDigest,
-          tool: target.tool,
-          arguments: { ...dispatch.arguments },
+          toolsetDigest,
+          tool,
+          arguments: { ...what.arguments },
+          ...(skill === undefined ? {} : { skill }),
           granted: dispatch.granted,
           ...(dispatch.prepared === undefined ? {} : { prepared: dispatch.prepared, bounds: dispatch.bounds }),
         },

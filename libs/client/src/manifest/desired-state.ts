@@ -25,7 +25,7 @@ export function desiredStateOf(manifest: ManifestDocument, files: ManifestFiles)
     })),
     servers: mapValues(servers, serverOf),
     plugins: mapValues(plugins, ({ source: _source, ...plugin }, id) => ({ ...plugin, files: [...(files.plugins.get(id) ?? [])] })),
-    skills: mapValues(skills, (_skill, name) => ({ files: [...(files.skills.get(name) ?? [])] })),
+    skills: mapValues(skills, ({ scripts }, name) => ({ files: [...(files.skills.get(name) ?? [])], scripts })),
     agents: mapValues(agents, (agent, id) => agentOf(agent, files.instructions.get(id) ?? '')),
     agentSkills: Object.fromEntries(
       Object.entries(agents)

@@ -10,6 +10,7 @@ import {
   ProjectId,
   Role,
   RoleGrant,
+  ScriptPath,
   SecretRef,
   ServerSpec,
   SkillName,
@@ -108,7 +109,19 @@ export const ManifestDocument = z
         }),
       )
       .default({}),
-    skills: z.record(SkillName, z.strictObject({ source: Source })).default({}),
+    skills: z
+      .record(
+        SkillName,
+        z.strictObject({
+          source: Source,
+          scripts: z
+            .array(ScriptPath)
+            .max(200)
+            .default([])
+            .meta({ description: 'Scripts of it that the agents may run with skill_run, as they are in these files' }),
+        }),
+      )
+      .default({}),
     agents: z.record(AgentId, AgentEntry).default({}),
     access: z
       .array(

@@ -11,15 +11,24 @@ import { Output } from './output.js';
 import type { OpenFolder } from './open-folder.js';
 import { PathProblem, toolFailed } from './path-problem.js';
 import { Processes, type Process } from './processes.js';
+import { skillFolder } from './skill-folder.js';
 import { walk } from './walk.js';
 import { decisionOf, textResult, workspaceTool, type CallInput, type Prepared, type Workspace } from './workspace.js';
 
 export interface CommandToolsOptions {
   readonly shell: string;
+  /** Below which the files of skills stand while their scripts run. */
+  readonly root: string;
   readonly command: CommandOptions;
   readonly outputBytes: number;
   readonly timeoutMs: number;
   readonly processMs: number;
+}
+
+interface Starting {
+  readonly output: Output;
+  readonly signal: AbortSignal;
+  readonly skillRoot: string | undefined;
 }
 
 const COMMAND_MAX = 64 * 1024;
@@ -110,7 +119,17 @@ export class CommandTools {
       throw new Fault('TARGET_CHANGED', refusals.TARGET_CHANGED);
     if (input.background) this.#processes.admit(call.sessionId);
     const output = new Output(input.background ? TAIL_BYTES : this.options.outputBytes, input.background ? 'end' : 'beginning');
-    const running = await this.#start(input, call, { output, signal });
+    const skill = await skillFolder(this.options.root, call);
+    try {
+      return await this.#run(input, call, { output, signal, skillRoot: skill?.path });
+    } finally {
+      await skill?.end();
+    }
+  }
+
+  async #run(input: z.output<typeof ExecInput>, call: CallInput, how: Starting): ReturnType<WorkerTool['run']> {
+    const { signal } = how;
+    const running = await this.#start(input, call, how);
     if (input.background) {
       // Its run may have been cancelled while it started: what looks after processes does not know it yet.
       if (signal.aborted) {
@@ -123,17 +142,13 @@ export class CommandTools {
     return this.#wait(running, { signal, timeoutMs: input.timeoutMs ?? this.options.timeoutMs });
   }
 
-  #start(
-    input: z.output<typeof ExecInput>,
-    call: CallInput,
-    { output, signal }: { readonly output: Output; readonly signal: AbortSignal },
-  ): Promise<RunningCommand> {
+  #start(input: z.output<typeof ExecInput>, call: CallInput, { output, signal, skillRoot }: Starting): Promise<RunningCommand> {
     const { command } = input;
     const start = (folder: OpenFolder): Promise<RunningCommand> =>
       this.workspace.folders.use(call, (root) => {
         if (signal.aborted) throw cancelled();
         return startCommand(
-          { argv: [this.options.shell, '-c', command], folder, home: root.place.path, mark: call.operationId, output },
+          { argv: [this.options.shell, '-c', command], folder, home: root.place.path, mark: call.operationId, output, skillRoot },
           this.options.command,
           this.guard,
         );

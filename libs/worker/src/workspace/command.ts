@@ -19,6 +19,8 @@ export interface CommandSpec {
   /** Stands in the environment of all that the command starts. */
   readonly mark: string;
   readonly output: Output;
+  /** Where the files of a skill stand that the command is a script of. */
+  readonly skillRoot: string | undefined;
 }
 
 /** A command that runs in a process group of its own. */
@@ -33,12 +35,15 @@ export interface RunningCommand {
 
 /** Starts a command in an opened folder. */
 export async function startCommand(spec: CommandSpec, options: CommandOptions, guard: Guard): Promise<RunningCommand> {
-  const { argv, folder, home, mark, output } = spec;
+  const { argv, folder, home, mark, output, skillRoot } = spec;
   const { pid, child, exited, end } = await startGroup(
     {
       argv: [...options.launcher, ...argv],
       cwd: folder.here,
-      env: environmentOf(options.env, { home, folder: folder.place.path }),
+      env: {
+        ...environmentOf(options.env, { home, folder: folder.place.path }),
+        ...(skillRoot === undefined ? {} : { SKILL_ROOT: skillRoot }),
+      },
       owner: options.owner,
       mark,
       streams: 'joined',

@@ -1,12 +1,12 @@
 import { Fault, PreparedTarget, refusals, type ToolRegistration, type worker } from '@ambit/contracts';
 import { z } from 'zod';
-import type { WorkerTool } from '../tools.js';
+import type { CallInput, WorkerTool } from '../tools.js';
 import { Folders, type FoldersOptions, type Place } from './folders.js';
 import { foldCase, OpenFolder } from './open-folder.js';
 import { asFault, PathProblem } from './path-problem.js';
 import { walk, type Spot } from './walk.js';
 
-export type CallInput = z.output<typeof worker.callTool.input>;
+export type { CallInput };
 export type Prepared = z.output<typeof worker.prepareTool.output>;
 
 export interface Reached extends Spot {

@@ -1,0 +1,222 @@
+// Scripts of skills, as the agent's own worker runs them.
+import { Fault, sessionService, skillStore, toolGateway, type CallResult, type IntendedCall, type Skill } from '@ambit/contracts';
+import { collect, until } from '@ambit/testing';
+import { workspace } from '@ambit/worker/workspace';
+import { afterAll, beforeAll, expect, jest } from '@jest/globals';
+import { createHash } from 'node:crypto';
+import { mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { intend } from '../system/by-hand.js';
+import { factsOf } from '../system/facts.js';
+import { bob, Scene } from '../system/scene.js';
+import { ScriptedRun, ScriptedWorker } from '../system/workspace-worker.js';
+import { verifies } from '../verifies.js';
+
+jest.setTimeout(120_000);
+
+let scene: Scene;
+let root: string;
+const workers: ScriptedWorker[] = [];
+beforeAll(async () => {
+  root = await realpath(await mkdtemp(join(tmpdir(), 'ambit-scripts-')));
+  scene = await Scene.start({
+    services: ['session-service', 'tool-gateway', 'mcp-broker', 'mcp-runner', 'skill-store', 'plugin-registry'],
+    environment: { SKILLS_ROOT: join(root, 'mirrored') },
+  });
+});
+afterAll(async () => {
+  for (const worker of workers) await worker.stop();
+  await scene?.stop();
+  await rm(root, { recursive: true, force: true });
+});
+
+interface Desk {
+  readonly agentId: string;
+  readonly worker: ScriptedWorker;
+  readonly folder: string;
+}
+async function desk(policy: Parameters<Scene['agent']>[0]): Promise<Desk> {
+  const agent = await scene.agent(policy);
+  const folder = join(root, agent.id);
+  const worker = await ScriptedWorker.start(scene, agent, { tools: workspace({ root: folder }) });
+  workers.push(worker);
+  return { agentId: agent.id, worker, folder };
+}
+async function begin({ agentId, worker }: Desk, sent: { sessionId?: string } = {}): Promise<ScriptedRun> {
+  await scene.send({ id: agentId }, sent);
+  return worker.begin();
+}
+
+async function put(agentId: string, files: Readonly<Record<string, string>>, name = 'report'): Promise<Skill> {
+  const entries = [];
+  for (const [path, content] of Object.entries({ 'SKILL.md': `---\nname: ${name}\ndescription: Reports.\n---\n\nRun it.\n`, ...files })) {
+    const bytes = Buffer.from(content);
+    const digest = createHash('sha256').update(bytes).digest('hex');
+    await scene.bus.call(skillStore.putBlob, { digest, bytes: bytes.byteLength, offset: 0, data: bytes.toString('base64') });
+    entries.push({ path, mode: 'file' as const, bytes: bytes.byteLength, digest });
+  }
+  return scene.bus.call(skillStore.putSkill, { agentId, files: entries });
+}
+const FILES = {
+  'scripts/report.sh':
+    'echo "arguments: $*"; cat "$SKILL_ROOT/data/words.txt"; echo made > made.txt; echo x >> "$SKILL_ROOT/data/words.txt" || :\n',
+  'scripts/slow.sh': 'sleep 1000\n',
+  'scripts/other.sh': 'echo other\n',
+  'scripts/lib/count.mjs': 'console.log(process.argv.length);\n',
+  'data/words.txt': 'from the skill\n',
+};
+const enable = ({ agentId, name, digest }: Skill, path: string) => scene.bus.call(skillStore.enableScript, { agentId, name, digest, path });
+const script = (path: string, more: object = {}): IntendedCall => intend('skill_run', { name: 'report', script: path, ...more });
+const view = (path = 'SKILL.md', name = 'report'): IntendedCall => intend('skill_view', { name, path });
+const codes = (results: readonly CallResult[]): string[] => results.map(({ status, fault }) => fault?.code ?? status);
+const text = (result: CallResult | undefined): string => String(result?.content?.[0]?.text ?? '');
+const code = (promise: Promise<unknown>): Promise<string> =>
+  promise.then(
+    () => 'done',
+    (error: unknown) => (error instanceof Fault ? error.code : String(error)),
+  );
+
+verifies(
+  ['R-SKILL-11#1', 'R-SKILL-11#3', 'R-SKILL-11#4', 'R-SKILL-10#1', 'R-SKILL-7#3'],
+  'a script runs in the session’s folder once its skill was viewed in the run and an administrator enabled it, of this version alone',
+  async () => {
+    const at = await desk({ mode: 'full_access' });
+    const skill = await put(at.agentId, FILES);
+    const before = await begin(at);
+    expect(codes(await before.use(script('scripts/report.sh')))).toEqual(['TOOL_NOT_IN_SNAPSHOT']);
+    before.done();
+
+    expect(await enable(skill, 'scripts/report.sh')).toEqual({ digest: skill.digest, scripts: ['scripts/report.sh'] });
+    expect(await code(enable(skill, 'scripts/none.sh'))).toBe('SCRIPT_UNKNOWN');
+    const run = await begin(at);
+    const home = join(at.folder, 'sessions', run.run.sessionId);
+    // Not viewed, or another file of it, or in the same step: not active.
+    expect(codes(await run.use(script('scripts/report.sh')))).toEqual(['SKILL_NOT_ACTIVE']);
+    expect(codes(await run.use(view('data/words.txt')))).toEqual(['completed']);
+    const early = script('scripts/report.sh');
+    expect(codes(await run.use(view(), early))).toEqual(['completed', 'SKILL_NOT_ACTIVE']);
+    const [listed, ran] = await run.use(intend('skill_list'), script('scripts/report.sh', { arguments: ["it's", '$(id)', '*'] }));
+    expect(text(listed)).toContain('skill_run may run scripts/report.sh');
+    expect(text(ran)).toContain('exit code 0');
+    expect(text(ran)).toContain("arguments: it's $(id) *\nfrom the skill");
+    expect(await readFile(join(home, 'made.txt'), 'utf8')).toBe('made\n');
+    // The folder of the skill was there for the call alone, whatever the script did to it.
+    expect(await readdir(join(at.folder, 'skills'))).toEqual([]);
+
+    const outside = [
+      '../report.sh',
+      'scripts/../../report.sh',
+      '/etc/report.sh',
+      'report.sh',
+      'scripts/.hidden.sh',
+      'data/words.txt',
+      'scripts/a"b.sh',
+    ];
+    const calls = [...outside.map((path) => script(path)), script('scripts/other.sh'), script('scripts/none.sh')];
+    const refused = await run.use(...calls);
+    expect(codes(refused)).toEqual([...outside.map(() => 'BAD_ARGUMENTS'), 'SCRIPT_NOT_ENABLED', 'SCRIPT_NOT_ENABLED']);
+    for (const [index, { callId }] of calls.entries())
+      expect([index, await factsOf(scene.system.connection, run.run, { step: 4, callId })]).toEqual([
+        index,
+        { claim: undefined, outcome: undefined },
+      ]);
+
+    await scene.bus.call(skillStore.disableScript, { agentId: at.agentId, name: 'report', path: 'scripts/report.sh' });
+    expect(codes(await run.use(script('scripts/report.sh')))).toEqual(['SCRIPT_NOT_ENABLED']);
+    await enable(skill, 'scripts/report.sh');
+    expect(codes(await run.use(script('scripts/report.sh')))).toEqual(['completed']);
+    await scene.bus.call(skillStore.disableSkill, { agentId: at.agentId, name: 'report' });
+    expect(codes(await run.use(script('scripts/report.sh')))).toEqual(['SCRIPT_NOT_ENABLED']);
+    await scene.bus.call(skillStore.enableSkill, { agentId: at.agentId, name: 'report' });
+    expect(codes(await run.use(script('scripts/report.sh')))).toEqual(['completed']);
+
+    // Another version has no script that anybody looked at, and what held for the first does not come back with it.
+    const changed = await put(at.agentId, { ...FILES, 'data/words.txt': 'other words\n' });
+    expect(changed.scripts).toEqual([]);
+    expect(codes(await run.use(script('scripts/report.sh')))).toEqual(['SCRIPT_NOT_ENABLED']);
+    expect(await code(enable(skill, 'scripts/report.sh'))).toBe('SKILL_CHANGED');
+    await put(at.agentId, FILES);
+    expect(codes(await run.use(script('scripts/report.sh')))).toEqual(['SCRIPT_NOT_ENABLED']);
+    await enable(skill, 'scripts/report.sh');
+    run.done();
+
+    // The next run of the same session has viewed nothing.
+    const next = await begin(at, { sessionId: run.run.sessionId });
+    expect(codes(await next.use(script('scripts/report.sh')))).toEqual(['SKILL_NOT_ACTIVE']);
+    next.done();
+  },
+);
+
+verifies('R-SKILL-11#2', 'a skill with a linked script is not taken, so that nothing of it can be enabled or run', async () => {
+  const at = await desk({ mode: 'full_access' });
+  const scope = join(root, 'mirrored', '.agent-scopes', at.agentId);
+  const changed = await collect(scene.system.connection, skillStore.skillChanged);
+  for (const name of ['linked', 'whole']) {
+    await mkdir(join(scope, name, 'scripts'), { recursive: true });
+    await writeFile(join(scope, name, 'SKILL.md'), `---\nname: ${name}\ndescription: d\n---\n\nRun it.\n`);
+  }
+  await writeFile(join(root, 'outside.sh'), 'echo outside\n');
+  await symlink(join(root, 'outside.sh'), join(scope, 'linked/scripts/it.sh'));
+  await writeFile(join(scope, 'whole/scripts/it.sh'), 'echo inside\n');
+  await until(async () => (await code(scene.bus.call(skillStore.getSkill, { agentId: at.agentId, name: 'whole' }))) === 'done');
+  changed.stop();
+  const whole = await scene.bus.call(skillStore.getSkill, { agentId: at.agentId, name: 'whole' });
+  await until(async () => (await code(enable(whole, 'scripts/it.sh'))) === 'done');
+  expect(await code(enable({ ...whole, name: 'linked' }, 'scripts/it.sh'))).toBe('SKILL_NOT_FOUND');
+  const run = await begin(at);
+  expect(codes(await run.use(view('SKILL.md', 'linked'), view('SKILL.md', 'whole')))).toEqual(['TOOL_FAILED', 'completed']);
+  const of = (name: string) => intend('skill_run', { name, script: 'scripts/it.sh' });
+  const [linked, inside] = await run.use(of('linked'), of('whole'));
+  expect(linked?.fault?.code).toBe('SKILL_NOT_ACTIVE');
+  expect(text(inside)).toContain('inside');
+  run.done();
+});
+
+verifies(
+  'R-SKILL-11#5',
+  'a script is judged as the command that it is: asked about, denied and allowed by the rules of commands, and approved once',
+  async () => {
+    const at = await desk({
+      rules: [
+        { decision: 'deny', tool: 'exec', when: { command: { begins: ['sh'] } } },
+        { decision: 'allow', tool: 'skill_run', when: { script: 'scripts/lib/count.mjs' } },
+      ],
+    });
+    const skill = await put(at.agentId, FILES);
+    for (const path of Object.keys(FILES).filter((name) => name.startsWith('scripts/'))) await enable(skill, path);
+    const run = await begin(at);
+    await run.use(view());
+    const [denied, allowed] = await run.use(script('scripts/report.sh'), script('scripts/lib/count.mjs', { arguments: ['a', 'b'] }));
+    expect(denied?.fault?.code).toBe('POLICY_DENIED');
+    expect(text(allowed)).toContain('\n4\n');
+    run.done();
+
+    const asking = await desk({ mode: 'auto_approve' });
+    const asked = await put(asking.agentId, FILES);
+    await enable(asked, 'scripts/report.sh');
+    await enable(asked, 'scripts/slow.sh');
+    const waiting = await begin(asking);
+    await waiting.use(view());
+    const wait = waiting.use(script('scripts/report.sh', { arguments: ['once'] }), script('scripts/slow.sh', { timeoutMs: 300 }));
+    const { sessionId } = waiting.run;
+    const ended = await collect(scene.system.connection, sessionService.interactionSettled);
+    const decide = async (): Promise<void> => {
+      await until(async () => (await scene.pending(sessionId)).length > 0);
+      const [pending] = await scene.pending(sessionId);
+      expect(pending).toMatchObject({ tool: 'skill_run', kind: 'permission' });
+      await scene.bus.call(sessionService.decideInteraction, { id: pending?.id ?? '', decision: 'allow', by: bob });
+      await ended.next(({ payload }) => payload.interactionId === pending?.id);
+    };
+    await decide();
+    await decide();
+    ended.stop();
+    void wait;
+    const resumed = await asking.worker.begin();
+    expect(text(resumed.results[0])).toContain('arguments: once');
+    expect(text(resumed.results[1])).toContain('ended after its time, 300 ms');
+    const { items } = await scene.bus.call(toolGateway.listCalls, { sessionId, limit: 50 });
+    expect(items.filter(({ tool }) => tool === 'skill_run').map(({ approvedBy }) => approvedBy)).toEqual([bob.id, bob.id]);
+    resumed.done();
+  },
+);
