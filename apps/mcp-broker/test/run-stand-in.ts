@@ -73,6 +73,7 @@ export function startRuns(connection: NatsConnection): StandIn {
         revokedOwners: [],
         knownAgents: [],
         skills: [],
+        openedSkills: [],
         step: null,
         remainingMs: 600_000,
         ...authority,

@@ -20,7 +20,7 @@ export interface CommandSpec {
   readonly mark: string;
   readonly output: Output;
   /** Where the files of a skill stand that the command is a script of. */
-  readonly skillRoot: string | undefined;
+  readonly skillRoot?: string | undefined;
 }
 
 /** A command that runs in a process group of its own. */
