@@ -1,5 +1,5 @@
 import { client, methods, type ClientContext, type ContentBlock as PromptBlock, type PromptResponse } from '@agentclientprotocol/sdk';
-import { randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { Files } from './acp/files.js';
@@ -55,6 +55,8 @@ const INTERRUPTED =
 export interface AcpAgent {
   readonly handler: Handler;
   readonly holds: (place: Place) => Promise<boolean>;
+  /** Once its worker has closed. */
+  readonly close: () => Promise<void>;
 }
 
 /**
@@ -70,6 +72,10 @@ export function acpAgent(options: AcpOptions): AcpAgent {
   return {
     handler: (run) => agents.handle(run),
     holds: (place) => folders.use(place, () => Promise.resolve(true)).catch(() => false),
+    close: async () => {
+      await guard.close();
+      await folders.close();
+    },
   };
 }
 
@@ -98,7 +104,11 @@ class Agents {
     const place = { sessionId: run.sessionId, workspaceId: run.workspaceId };
     const { command, args = [], launcher = [], env = {}, runAs: owner } = this.options;
     const { program, cwd } = await this.folders.use(place, async (folder) => ({
-      program: await startProgram([command, ...args], { folder, mark: randomUUID(), options: { launcher, env, owner } }, this.guard),
+      program: await startProgram(
+        [command, ...args],
+        { folder, mark: randomBytes(16).toString('hex'), options: { launcher, env, owner } },
+        this.guard,
+      ),
       cwd: folder.place.path,
     }));
     const terminals = new Terminals({ folders: this.folders, place }, { launcher, env: this.options.terminalEnv ?? {}, owner }, this.guard);

@@ -6,7 +6,7 @@ import {
   type TerminalOutputResponse,
   type WaitForTerminalExitResponse,
 } from '@agentclientprotocol/sdk';
-import { randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { startCommand, type CommandOptions, type RunningCommand } from '../workspace/command.js';
 import type { Folders, Place } from '../workspace/folders.js';
 import type { Exit } from '../workspace/group.js';
@@ -49,7 +49,7 @@ export class Terminals {
     const wrong = env.find(({ name }) => !VARIABLE.test(name) || name.startsWith('AMBIT_'));
     if (wrong !== undefined) throw RequestError.invalidParams({ name: wrong.name.slice(0, 200) }, 'this variable cannot be set');
     const bytes = Math.min(outputByteLimit ?? OUTPUT_BYTES, OUTPUT_BYTES_MAX);
-    const terminalId = randomUUID();
+    const terminalId = randomBytes(16).toString('hex');
     this.#starting += 1;
     try {
       const running = await this.#start({ argv: [command, ...args], cwd, mark: terminalId, bytes }, env);

@@ -13,7 +13,7 @@ export interface GroupSpec {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly owner: { readonly uid: number; readonly gid: number } | undefined;
-  /** Stands in the environment of all that it starts. */
+  /** Stands in the environment of all that it starts: 16 to 64 hexadecimal digits. */
   readonly mark: string;
   /** `joined`: errors come with the output and nothing is read; `apart`: it is written to, and errors come by themselves. */
   readonly streams: 'joined' | 'apart';
