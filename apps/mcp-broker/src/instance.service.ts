@@ -261,6 +261,7 @@ export class InstanceService implements BeforeApplicationShutdown {
       package: transport.package ?? null,
       startTimeoutMs: timeouts.startMs,
       idleStopMs: instances.idleStopMs,
+      sampling: spec.sampling,
       memoryBytes: instances.memoryBytes ?? null,
       era: mcpRunner.startInstance.input.shape.server.shape.era.catch(null).parse(row.era),
     };
@@ -308,6 +309,7 @@ export class InstanceService implements BeforeApplicationShutdown {
       holder: this.brokerId,
       target: targetOf(spec.transport, values, this.fetch),
       runsAs,
+      sampling: spec.sampling,
       startTimeoutMs: spec.timeouts.startMs,
       idleStopMs: spec.instances.idleStopMs,
       bus: this.bus,

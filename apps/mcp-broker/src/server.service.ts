@@ -45,6 +45,7 @@ export class ServerService {
     );
     await this.epochs.publish(moved);
     if (decision.endsInstances) await this.endOld(row);
+    else if (decision.restarts) this.instances.restart(row.id, 'What it may ask for has changed');
     if (row.enabled && row.catalogOf !== row.configGeneration) this.discovery.discover(row.id);
     return this.view(row);
   }

@@ -8,7 +8,7 @@ import { verifies } from '../../../test/verifies.js';
 import { BrokerConfig } from '../src/config.js';
 import { McpBrokerModule } from '../src/mcp-broker.module.js';
 import { startRuns, type StandIn } from './run-stand-in.js';
-import { lists, startSdkServer, type Kind, type SdkServer } from './sdk-server.js';
+import { lists, startSdkServer, type Kind, type SdkServer } from '../../../test/system/sdk-server.js';
 
 let nats: TestNats;
 let postgres: TestPostgres;

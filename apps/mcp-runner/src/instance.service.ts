@@ -112,6 +112,7 @@ export class InstanceService implements BeforeApplicationShutdown {
         holder: this.runnerId,
         target: { kind: 'stdio', transports: [open] },
         runsAs: user.says,
+        sampling: server.sampling,
         startTimeoutMs: server.startTimeoutMs,
         idleStopMs: server.idleStopMs,
         bus: this.bus,

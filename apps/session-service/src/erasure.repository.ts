@@ -45,7 +45,7 @@ export const erasure = {
         t."session_id" IN (SELECT "id" FROM "session_service"."session" WHERE "principal_id" = ${principal})
         OR t."run_id" IN (SELECT "id" FROM "session_service"."run" WHERE "principal"->>'id' = ${principal}))`;
     await db.$executeRaw`
-      UPDATE "session_service"."interaction" SET "arguments_preview" = '{}', "question" = NULL, "answer" = NULL, "reason" = NULL, "principal" = jsonb_set("principal", '{display}', '""')
+      UPDATE "session_service"."interaction" SET "arguments_preview" = '{}', "question" = NULL, "asked_back" = NULL, "answer" = NULL, "reason" = NULL, "principal" = jsonb_set("principal", '{display}', '""')
       WHERE "principal"->>'id' = ${principal} OR "session_id" IN (SELECT "id" FROM "session_service"."session" WHERE "principal_id" = ${principal})`;
     await db.$executeRaw`UPDATE "session_service"."interaction" SET "decided_by" = jsonb_set("decided_by", '{display}', '""') WHERE "decided_by"->>'id' = ${principal}`;
     await erasure.queuedOf(db, principal);
@@ -73,7 +73,7 @@ export const erasure = {
   /** What was shown to people who decided, likewise. */
   async interactionsBefore(db: Reader, before: Date): Promise<void> {
     await db.$executeRaw`
-      UPDATE "session_service"."interaction" SET "arguments_preview" = '{}', "question" = NULL, "answer" = NULL
+      UPDATE "session_service"."interaction" SET "arguments_preview" = '{}', "question" = NULL, "asked_back" = NULL, "answer" = NULL
       WHERE "settled_at" < ${before} AND ("arguments_preview" <> '{}' OR "question" IS NOT NULL OR "answer" IS NOT NULL)`;
   },
 

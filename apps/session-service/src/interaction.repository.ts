@@ -1,5 +1,6 @@
-import { Answer, InteractionKind, InteractionStatus, Principal, Question, Target, type Interaction } from '@ambit/contracts';
+import { Answer, AskedBack, InteractionKind, InteractionStatus, Principal, Question, Target, type Interaction } from '@ambit/contracts';
 import type { z } from 'zod';
+import type { Prisma } from '@ambit/db';
 import type { Place } from './domain/cursor.js';
 import type { Reader, Unit } from './transactions.repository.js';
 
@@ -22,6 +23,7 @@ function recordOf(row: Row, blockedBy: string | null): InteractionRecord {
     kind: InteractionKind.parse(row.kind),
     status: InteractionStatus.parse(row.status),
     question: row.question === null ? null : Question.parse(row.question),
+    askedBack: row.askedBack === null ? null : AskedBack.parse(JSON.parse(row.askedBack)),
     principal: Principal.parse(row.principal),
     target: row.target === null ? null : Target.parse(row.target),
     decidedBy: row.decidedBy === null ? null : Principal.parse(row.decidedBy),
@@ -72,6 +74,12 @@ export type NewInteraction = Omit<
   'position' | 'blockedBy' | 'decidedBy' | 'decidedAt' | 'answer' | 'settledAt' | 'status' | 'createdAt'
 >;
 
+/** An answer was JSON when it came, and its shape was checked then. */
+function storable({ selected, text, content }: z.output<typeof Answer>): Prisma.InputJsonObject {
+  // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- a record of unknown that came as JSON is JSON
+  return { selected, text, ...(content === undefined ? {} : { content: content as Prisma.InputJsonObject }) };
+}
+
 export const interactions = {
   async find(db: Reader, id: string): Promise<InteractionRecord | undefined> {
     const row = await db.interaction.findUnique({ where: { id } });
@@ -117,8 +125,9 @@ export const interactions = {
       data: { interactionHead: { increment: added.length } },
       select: { interactionHead: true },
     });
-    const data = added.map(({ question, target, expiresAt, ...rest }, index) => ({
+    const data = added.map(({ question, askedBack, target, expiresAt, ...rest }, index) => ({
       ...rest,
+      askedBack: askedBack === null || askedBack === undefined ? null : JSON.stringify(askedBack),
       ...(question === null ? {} : { question }),
       ...(target === null ? {} : { target }),
       position: interactionHead - added.length + 1 + index,
@@ -147,7 +156,7 @@ export const interactions = {
         status,
         ...(settled ? { settledAt: unit.now } : {}),
         ...(decidedBy === undefined ? {} : { decidedBy, decidedAt: unit.now }),
-        ...(answer === undefined ? {} : { answer }),
+        ...(answer === undefined ? {} : { answer: storable(answer) }),
         ...(reason === undefined ? {} : { reason }),
       },
     });

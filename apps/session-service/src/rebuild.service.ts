@@ -106,7 +106,9 @@ export class Rebuild implements OnModuleInit, OnModuleDestroy {
     if (run === undefined || hasEnded(run)) return false;
     const { newest, open } = await this.results.standing(run.originRunId);
     const undecided = new Set(
-      (await interactions.unsettledOf(unit.sql, id)).flatMap(({ status, callId }) => (status === 'pending' ? [callId] : [])),
+      (await interactions.unsettledOf(unit.sql, id)).flatMap(({ isLive, status, callId }) =>
+        status === 'pending' && !isLive ? [callId] : [],
+      ),
     );
     const lost = open.filter(({ callId }) => !undecided.has(callId));
     if (newest !== undefined)

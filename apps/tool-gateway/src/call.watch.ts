@@ -1,5 +1,5 @@
 import { Bus } from '@ambit/bus';
-import { worker } from '@ambit/contracts';
+import { worker, type CallLog } from '@ambit/contracts';
 import { LOG, Metrics, type Logger } from '@ambit/service';
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import { BatchService } from './batch.service.js';
@@ -8,6 +8,8 @@ import { OpenCalls } from './open-calls.js';
 
 const REREAD_MS = 1_000;
 const PROGRESS_MS = 2_000;
+/** Sixteen KiB each at most, so that a signal stays small enough to send. */
+const LOGS_TOLD = 20;
 
 /** Looks after calls while they run: re-reads what may stop them, and tells their workers that they go on. */
 @Injectable()
@@ -50,12 +52,22 @@ export class CallWatch implements OnApplicationBootstrap, OnApplicationShutdown 
         const known = this.calls.find(operationId)?.progress;
         return known === undefined ? [] : [{ callId: call.callId, ...known }];
       });
+      const logs = open.flatMap(({ operationId, call }) => this.#logsOf(operationId, call.callId)).slice(-LOGS_TOLD);
       this.bus.signal(
         worker.batchProgress,
-        { runId, step: start.step, running: open.map(({ call }) => call.callId), progress },
+        { runId, step: start.step, running: open.map(({ call }) => call.callId), progress, ...(logs.length === 0 ? {} : { logs }) },
         { keys: { agentId, workerId } },
       );
     }
+  }
+
+  /** What its server logged, once. */
+  #logsOf(operationId: string, callId: string): (CallLog & { readonly callId: string })[] {
+    const call = this.calls.find(operationId);
+    if (call === undefined) return [];
+    const { logs } = call;
+    call.logs = [];
+    return logs.map((log) => ({ callId, ...log }));
   }
 
   async #reread(): Promise<void> {

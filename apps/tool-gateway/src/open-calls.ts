@@ -1,9 +1,10 @@
-import type { Claim } from '@ambit/contracts';
+import type { CallLog, Claim } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import type { CallEnd } from './domain/call-end.js';
 import { BoundedMap } from './domain/bounded-map.js';
 
 const MAX_ABORTED = 10_000;
+const LOGS_KEPT = 50;
 
 /** Why a call was stopped; the only proof of a cancel is a signal of our own that carries one. */
 class StopRequest {
@@ -20,6 +21,8 @@ export interface Progress {
 export class OpenCall {
   readonly startedAt = performance.now();
   progress: Progress | undefined;
+  /** What its server logged since its worker was told last; the oldest goes first. */
+  logs: CallLog[] = [];
   readonly #controller = new AbortController();
 
   constructor(
@@ -76,6 +79,10 @@ export class OpenCalls {
   progressed(operationId: string, progress: Progress): void {
     const call = this.#open.get(operationId);
     if (call !== undefined) call.progress = progress;
+  }
+  logged(operationId: string, log: CallLog): void {
+    const call = this.#open.get(operationId);
+    if (call !== undefined) call.logs = [...call.logs, log].slice(-LOGS_KEPT);
   }
   ofRun(runId: string): OpenCall[] {
     return [...this.#open.values()].filter((call) => call.claim.runId === runId);

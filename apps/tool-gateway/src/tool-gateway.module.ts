@@ -6,6 +6,8 @@ import { ArtifactHandlers } from './artifact.handlers.js';
 import { ArtifactRepository } from './artifact.repository.js';
 import { ArtifactService } from './artifact.service.js';
 import { ArtifactStore } from './artifact.store.js';
+import { AskBackHandlers } from './ask-back.handlers.js';
+import { AskBackService } from './ask-back.service.js';
 import { Asking } from './asking.js';
 import { AuthorityCache } from './authority.cache.js';
 import { BatchHandlers } from './batch.handlers.js';
@@ -35,6 +37,7 @@ import { ForeignClaims } from './foreign.claims.js';
 import { GatewayLease } from './gateway.lease.js';
 import { GrantRepository } from './grant.repository.js';
 import { Housekeeping } from './housekeeping.js';
+import { InteractionWaits } from './interaction.waits.js';
 import { Journal } from './journal.js';
 import { OpenCalls } from './open-calls.js';
 import { OutcomeWriter } from './outcome.writer.js';
@@ -78,6 +81,7 @@ const builtins = {
     DeferredHandlers,
     DelegationHandlers,
     SessionHandlers,
+    AskBackHandlers,
   ],
   providers: [
     builtins,
@@ -86,6 +90,7 @@ const builtins = {
     ArtifactService,
     ArtifactStore,
     Asking,
+    AskBackService,
     AuthorityCache,
     BatchRunner,
     BatchService,
@@ -108,6 +113,7 @@ const builtins = {
     Housekeeping,
     Journal,
     InstanceOwners,
+    InteractionWaits,
     McpDispatcher,
     OpenCalls,
     OutcomeWriter,

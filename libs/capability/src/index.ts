@@ -152,3 +152,4 @@ export {
 export { excerptOf, fitResults, type Fit, type FitOptions, type Fittable, type Fitted } from './fit.js';
 export { DEFAULT_AGENT, findTies, matchAgent, ruleMatches, type Binding, type Matching, type MessageFacts, type Tie } from './match.js';
 export { isSecretKey, PREVIEW_BYTES, previewArguments, REDACTED, type Preview } from './redact.js';
+export { askedBackId, askedBackOf, maySample, rootsFor } from './asked-back.js';

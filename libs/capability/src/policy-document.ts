@@ -1,4 +1,4 @@
-import { AgentId, Condition, Limits, PermissionMode, Policy, Slug, type Rule } from '@ambit/contracts';
+import { AgentId, Condition, Limits, PermissionMode, Policy, ServerRequests, Slug, type Rule } from '@ambit/contracts';
 import { z } from 'zod';
 import { formatDuration, parseDuration } from './duration.js';
 
@@ -86,6 +86,7 @@ export const PolicyDocument = z
     subagents: WrittenSubagents.default({}),
     limits: Limits.prefault({}),
     whileBusy: z.enum(['queue', 'refuse', 'steer']).default('queue'),
+    serverRequests: ServerRequests.optional(),
   })
   .meta({ id: 'PolicyDocument' });
 export type PolicyDocument = z.output<typeof PolicyDocument>;

@@ -15,7 +15,7 @@ export {
 export { AUDIT_TOGETHER, AuditAppended, auditEvent, AuditRecord } from './audit.js';
 export {
   AgentId, Condition, Exposure, FaultBodySchema, Hex64, Instant, JsonObject, Limits, MatchRule, NameList, Owner, page, PageInput, PermissionMode, Policy, Principal, ProjectId,
-  RetentionClass, Rule, SetName, Slug, SubagentSlot, Target, ToolDefinition, ToolEffect, Uuid, Version, Via,
+  RetentionClass, Rule, ServerRequests, SetName, Slug, SubagentSlot, Target, ToolDefinition, ToolEffect, Uuid, Version, Via,
 } from './nouns.js';
 export { adminApi, DeliveryStatus, NOTIFIED_EVENTS, NotifiedEvent, Notify, NotifyDelivery, NotifySink, Role, RoleGrant, Token, WorkerCredential } from './admin-api.js';
 export { Instances, mcpBroker, Secret, SecretRef, Server, ServerHead, ServerSpec, ServerState, Timeouts, Transport } from './mcp-broker.js';
@@ -24,12 +24,12 @@ export { mcpRunner, ResolvedServer } from './mcp-runner.js';
 export { Plugin, PluginId, pluginRegistry, PluginState } from './plugin-registry.js';
 export { Review, reviewer, ReviewRequest, Risk } from './reviewer.js';
 export {
-  Agent, AgentAdjustment, AgentKind, AgentSpec, Answer, Authority, CallResult, CallStatus, ContentBlock, Explanation, IntendedCall, Interaction, InteractionKind, InteractionStatus, MessageIn, Project, Question, Reason, Run, RunJob,
+  Agent, AgentAdjustment, AgentKind, AgentSpec, Answer, AskedBack, Authority, CallResult, CallStatus, ContentBlock, Explanation, IntendedCall, Interaction, InteractionKind, InteractionStatus, MessageIn, Project, Question, Reason, Run, RunJob,
   runFaults, RunRef, Session, sessionService, TapeEntry, TapeMessage, TapeScope, Usage,
 } from './session-service.js';
 export { DELEGATION, DelegatedTask, Delegation, DelegationMode, DelegationStatus, DelegationTask, TaskStatus } from './delegation.js';
 export { EffectiveSkill, FileEntry, ScriptPath, Skill, SkillFacts, SkillName, skillStore } from './skill-store.js';
-export { CallRecord, CALLS_ENDED_TOGETHER, DeferredCall, EndedCall, toolGateway, ToolAccess, CallBounds, PreparedTarget, ToolRegistration, Toolset, worker } from './tool-gateway.js';
+export { CallLog, CallRecord, CALLS_ENDED_TOGETHER, DeferredCall, EndedCall, toolGateway, ToolAccess, CallBounds, PreparedTarget, ToolRegistration, Toolset, worker } from './tool-gateway.js';
 export { services, type ServiceName, type ServiceUse } from './services.js';
 export { runConsumer, serviceInboxPrefix, WORKER_SERVICES, WORKER_SIGNALS, workerInboxPrefix, workerSubjectsOf } from './wall.js';
 export { AgentDocument, DesiredState, httpApi, Plan, PlannedChange, RunEvent, WrittenAgent } from './http-api.js';

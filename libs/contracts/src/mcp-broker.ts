@@ -42,6 +42,8 @@ export const ServerSpec = z
     timeouts: Timeouts.prefault({}),
     /** Tools an administrator declares read-only; a server's own annotations are shown, never trusted. */
     readOnly: z.array(z.string().max(128)).max(1_000).default([]),
+    /** The server is told that it may ask for completions of a model; whether it gets one, the agent’s policy says. */
+    sampling: z.boolean().default(false),
     argumentsKept: z.enum(['full', 'redacted', 'digest']).default('redacted'),
     owner: Owner.default('user'),
     set: SetName.default(null),
@@ -136,7 +138,7 @@ export const mcpBroker = {
   }),
   executeCall: rpc('ambit.rpc.mcp-broker.v1.call.execute.{instanceId}', {
     summary: 'One MCP tool call by the owner of the instance, under the gateway’s claim; the last gate compares pin and lease immediately before the effect',
-    input: z.object({ ...Pin, leaseRevision: z.int().min(1), operationId: Hex64, gatewayId: Uuid, tool: z.string().min(1).max(128), arguments: JsonObject, callTimeoutMs: z.int().min(1_000).max(3_600_000), onProgress: z.enum(['extend', 'ignore']).default('ignore') }),
+    input: z.object({ ...Pin, leaseRevision: z.int().min(1), operationId: Hex64, gatewayId: Uuid, tool: z.string().min(1).max(128), arguments: JsonObject, callTimeoutMs: z.int().min(1_000).max(3_600_000), onProgress: z.enum(['extend', 'ignore']).default('ignore'), sessionId: Uuid.optional().meta({ description: 'Whose call it is: what a server asks back is asked of that session alone' }) }),
     /** `result` is the server's tools/call result untouched; over 256 KiB only `large` is set and the bytes are read by pages. */
     output: z.object({ result: JsonObject.optional(), large: z.object({ digest: Hex64, bytes: z.int(), isError: z.boolean() }).optional() }),
     errors: { STALE_LEASE: { status: 409, retry: 'later', message: 'Another owner serves this instance; ensure it again, nothing was sent' }, ...refusing('TARGET_CHANGED', 'SERVER_UNAVAILABLE', 'INDETERMINATE', 'CALL_TIMEOUT', 'RESULT_TOO_LARGE', 'TOOL_FAILED', 'TOOL_GONE') },

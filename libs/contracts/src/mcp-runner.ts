@@ -16,6 +16,8 @@ export const ResolvedServer = z.object({
   package: z.object({ pluginId: z.string().max(64), digest: Hex64 }).nullable(),
   startTimeoutMs: z.int().min(1_000).max(300_000),
   idleStopMs: z.int().min(1_000),
+  /** It is told that it may ask for completions. */
+  sampling: z.boolean().default(false),
   memoryBytes: z.int().nullable(),
   /** The protocol era found last time, with its date, so that no probe is needed. */
   era: z.object({ kind: z.enum(['legacy', 'modern']), at: z.iso.datetime(), discover: z.unknown().optional() }).nullable(),

@@ -88,6 +88,15 @@ export type Limits = z.output<typeof Limits>;
 
 export const SubagentSlot = z.object({ agent: z.union([z.literal('self'), AgentId]), servers: NameList.optional(), description: z.string().max(200).default('') });
 
+/** What servers get that ask for something back while they work on the agent's calls. Questions to a person need no permission: the person gives it. */
+export const ServerRequests = z
+  .object({
+    sampling: z.enum(['deny', 'ask']).default('deny').meta({ description: 'ask: a completion that a server wants is an interaction, answered by whoever can' }),
+    roots: z.array(z.string().regex(/^file:\/\/\/\S{0,2000}$/)).max(16).default([]).meta({ description: 'file:// addresses; {workspaceId} in one stands for the session’s workspace' }),
+  })
+  .meta({ id: 'ServerRequests' });
+export type ServerRequests = z.output<typeof ServerRequests>;
+
 /** What an agent may use. A policy that cannot be read allows nothing. */
 export const Policy = z
   .object({
@@ -101,6 +110,7 @@ export const Policy = z
     subagents: z.record(Slug, SubagentSlot).default({}),
     limits: Limits.prefault({}),
     whileBusy: z.enum(['queue', 'refuse', 'steer']).default('queue'),
+    serverRequests: ServerRequests.optional(),
   })
   .meta({ id: 'Policy' });
 export type Policy = z.output<typeof Policy>;

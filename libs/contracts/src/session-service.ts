@@ -4,7 +4,7 @@ import { delegation } from './delegation.js';
 import { event, job, rpc, signal } from './kit/contract.js';
 import { RunStatus } from './journal.js';
 import {
-  AgentId, FaultBodySchema, Hex64, Instant, Limits, MatchRule, Owner, page, PageInput, PermissionMode, Policy, Principal, ProjectId, SetName, Slug, Target, Uuid, Version,
+  AgentId, FaultBodySchema, Hex64, Instant, JsonObject, Limits, MatchRule, Owner, page, PageInput, PermissionMode, Policy, Principal, ProjectId, SetName, Slug, Target, Uuid, Version,
 } from './nouns.js';
 import { refusals, refusing } from './refusals.js';
 import { streams } from './streams.js';
@@ -159,7 +159,7 @@ export type TapeEntry = z.output<typeof TapeEntry>;
 /** Whose tapes a search reads: the session's own, or those of the sessions that its subagents work in. */
 export const TapeScope = z.enum(['current', 'linked_subagents', 'current_and_linked']);
 
-export const InteractionKind = z.enum(['permission', 'question', 'elicitation', 'authorize', 'skill-draft', 'delegation']);
+export const InteractionKind = z.enum(['permission', 'question', 'elicitation', 'authorize', 'skill-draft', 'delegation', 'sampling']);
 export const InteractionStatus = z.enum(['pending', 'allowed', 'denied', 'answered', 'expired', 'cancelled', 'settled']);
 export const Question = z
   .strictObject({
@@ -171,7 +171,17 @@ export const Question = z
   })
   .meta({ id: 'Question' });
 export type Question = z.output<typeof Question>;
-export const Answer = z.object({ selected: z.array(z.string().max(30)).max(10).default([]), text: z.string().max(4_000).default('') }).meta({ id: 'Answer' });
+export const Answer = z.object({ selected: z.array(z.string().max(30)).max(10).default([]), text: z.string().max(4_000).default(''), content: JsonObject.optional().meta({ description: 'Of an elicitation: the fields that were asked for. Of sampling: the message of the model' }) }).meta({ id: 'Answer' });
+
+/** What a server asks for while it works on a call; the person is shown which server it is. */
+export const AskedBack = z
+  .discriminatedUnion('kind', [
+    z.object({ kind: z.literal('form'), server: z.string().max(63), message: z.string().max(16 * 1024), requestedSchema: JsonObject }),
+    z.object({ kind: z.literal('url'), server: z.string().max(63), message: z.string().max(16 * 1024), url: z.url().max(8_192) }),
+    z.object({ kind: z.literal('sampling'), server: z.string().max(63), params: JsonObject }),
+  ])
+  .meta({ id: 'AskedBack' });
+export type AskedBack = z.output<typeof AskedBack>;
 
 export const Interaction = z
   .object({
@@ -193,6 +203,8 @@ export const Interaction = z
     argumentsPreview: z.string().max(20_000),
     argumentsHash: Hex64,
     question: Question.nullable(),
+    /** Of an elicitation or sampling: what the server asks for, within a call that goes on meanwhile. */
+    askedBack: AskedBack.nullable().optional(),
     rule: z.string().max(500).nullable(),
     approvers: z.array(z.string().max(200)).max(50),
     notRequester: z.boolean(),
@@ -446,7 +458,7 @@ export const sessionService = {
     input: z.object({
       runId: Uuid,
       step: z.int().min(0),
-      requests: z.array(Interaction.pick({ kind: true, callId: true, operationId: true, tool: true, argumentsPreview: true, argumentsHash: true, question: true, rule: true, approvers: true, notRequester: true }).extend({ order: z.int().min(0), expiresMs: z.int().min(1_000), target: Target.nullable(), isLive: z.boolean().default(false).meta({ description: 'The asker waits for the answer, within the run; `operationId` names this one question' }) })).min(1).max(64),
+      requests: z.array(Interaction.pick({ kind: true, callId: true, operationId: true, tool: true, argumentsPreview: true, argumentsHash: true, question: true, askedBack: true, rule: true, approvers: true, notRequester: true }).extend({ order: z.int().min(0), expiresMs: z.int().min(1_000), target: Target.nullable(), isLive: z.boolean().default(false).meta({ description: 'The asker waits for the answer, within the run; `operationId` names this one question' }) })).min(1).max(64),
     }),
     output: z.object({ interactions: z.array(z.object({ operationId: Hex64, interactionId: Uuid, status: InteractionStatus, answer: Answer.nullable() })) }),
     errors: refusing('APPROVAL_CAPACITY', 'TURN_ENDED'), idempotent: true,
@@ -461,7 +473,7 @@ export const sessionService = {
     errors: {
       NO_INTERACTION: noInteraction,
       INTERACTION_ORDER: { status: 409, retry: 'later', message: 'An earlier decision of this session has to be taken first', data: z.object({ first: Uuid }) },
-      INTERACTION_KIND: { status: 400, retry: 'never', message: 'A question takes an answer, everything else allow or deny' },
+      INTERACTION_KIND: { status: 400, retry: 'never', message: 'A question takes an answer, a form or sampling an answer or deny, everything else allow or deny' },
       ANSWER_EMPTY: { status: 400, retry: 'never', message: 'Choose an option or write a text' },
       APPROVER_NOT_ENTITLED: { status: 403, retry: 'never', message: 'The rule names other approvers than this one' },
       ...refusing('APPROVAL_EXPIRED'),

@@ -105,6 +105,10 @@ const CallEnd = z.object({ operationId: Hex64, callId: z.string(), tool: z.strin
 export const EndedCall = RunNames.extend(CallEnd.shape);
 export type EndedCall = z.output<typeof EndedCall>;
 
+/** One message that a server logged while it worked on a call. */
+export const CallLog = z.object({ level: z.string().max(20), logger: z.string().max(200).optional(), data: z.unknown() }).meta({ id: 'CallLog' });
+export type CallLog = z.output<typeof CallLog>;
+
 const callUnknown = { status: 404, retry: 'never', message: 'There is no such call' } as const;
 const artifactUnknown = { status: 404, retry: 'never', message: 'There is no such artifact in this session' } as const;
 const RunToken = RunRef.extend({ token: z.string().min(20).max(200) });
@@ -161,6 +165,17 @@ export const toolGateway = {
     output: z.object({ open: z.int().min(0) }), idempotent: true, timeoutMs: 10_000,
   }),
 
+  askBack: rpc('ambit.rpc.tool-gateway.v1.call.ask-back.{gatewayId}', {
+    summary: 'What a server asks for within a call that this gateway dispatched: a question to a person, a completion, the roots; answered while the call goes on',
+    input: z.object({ operationId: Hex64, serverId: Uuid, number: z.int().min(1).max(1_000).meta({ description: 'Of this question within its call' }), kind: z.enum(['elicitation', 'sampling', 'roots']), params: JsonObject }),
+    output: z.object({ result: JsonObject.meta({ description: 'The result for the server, as MCP defines it' }) }),
+    errors: {
+      NO_CALL: { status: 409, retry: 'never', message: 'No such call is in progress: a server may ask only while it works on one' },
+      ASK_REFUSED: { status: 403, retry: 'never', message: 'What the server asked for is not given', data: z.object({ reason: z.string().max(500) }) },
+    },
+    timeoutMs: 3_600_000,
+  }),
+
   executeDeferred: job('ambit.job.tool-gateway.v1.call.execute-deferred.{sessionId}', { summary: 'An approved call to execute, under the asking call’s operation id', payload: DeferredCall, stream: streams.deferred.name }),
 
   callStarted: event('ambit.evt.tool-gateway.v1.call.started.{runId}', { summary: 'A call was claimed and is about to be dispatched; told only where hooks are switched on', payload: z.object({ runId: Uuid, sessionId: Uuid, agentId: AgentId, operationId: Hex64, callId: z.string(), tool: z.string(), rule: z.string().nullable(), at: Instant }) }),
@@ -173,6 +188,7 @@ export const toolGateway = {
   stepStored: signal('ambit.ctl.tool-gateway.v1.step.stored.{runId}', { summary: 'A hint: the calls of a newly stored step, by digest', payload: z.object({ runId: Uuid, step: z.int().min(0), callsBefore: z.int().min(0), calls: z.array(z.object({ callId: z.string().max(200), digest: Hex64 })).max(128), cut: z.boolean().optional() }) }),
   cancelRunCalls: signal('ambit.ctl.tool-gateway.v1.run.cancel.{runId}', { summary: 'The run’s authority moved: drop what is held of it and stop its open calls when `abort` says so', payload: z.object({ runId: Uuid, abort: z.boolean(), reason: z.string().max(200) }) }),
   cancelOperation: signal('ambit.ctl.tool-gateway.v1.call.cancel.{operationId}', { summary: 'Stop one open call; its abort fact stands in the journal', payload: z.object({ operationId: Hex64, reason: z.string().max(200) }) }),
+  callLogged: signal('ambit.ctl.tool-gateway.v1.call.log.{gatewayId}', { summary: 'A log message of a server within a running call, from who executes it', payload: CallLog.extend({ operationId: Hex64 }) }),
   callProgress: signal('ambit.ctl.tool-gateway.v1.call.progress.{gatewayId}', { summary: 'Progress of a running call, from who executes it', payload: z.object({ operationId: Hex64, progress: z.number(), total: z.number().optional(), message: z.string().max(1_000).optional() }) }),
 };
 
@@ -250,7 +266,7 @@ export const worker = {
     errors: { RESULT_GONE: { status: 410, retry: 'never', message: 'The result is no longer held; the call has happened' } },
     idempotent: true,
   }),
-  batchProgress: signal('ambit.ctl.worker.v1.batch.progress.{agentId}.{workerId}', { summary: 'Every 2 s while a batch runs; after three misses send the same batch again', payload: z.object({ runId: Uuid, step: z.int(), running: z.array(z.string()), progress: z.array(z.object({ callId: z.string(), progress: z.number(), total: z.number().optional(), message: z.string().optional() })) }) }),
+  batchProgress: signal('ambit.ctl.worker.v1.batch.progress.{agentId}.{workerId}', { summary: 'Every 2 s while a batch runs; after three misses send the same batch again', payload: z.object({ runId: Uuid, step: z.int(), running: z.array(z.string()), progress: z.array(z.object({ callId: z.string(), progress: z.number(), total: z.number().optional(), message: z.string().optional() })), /** What servers logged since the last one. */ logs: z.array(CallLog.extend({ callId: z.string() })).max(100).optional() }) }),
   cancelCall: signal('ambit.ctl.worker.v1.call.cancel.{agentId}.{workerId}', { summary: 'Stop a worker tool’s call', payload: z.object({ operationId: Hex64, reason: z.string() }) }),
   cancelRun: signal('ambit.ctl.worker.v1.run.cancel.{agentId}.{workerId}', { summary: 'The run was cancelled; stop sampling', payload: z.object({ runId: Uuid, reason: z.string() }) }),
 };

@@ -1,6 +1,18 @@
 import { sha256Hex } from '@ambit/capability';
-import { fault, mcpBroker, platformFault, toolGateway, type Fault, type Parsed, type Payload, type Returns } from '@ambit/contracts';
-import type { Progress } from '@modelcontextprotocol/client';
+import {
+  fault,
+  mcpBroker,
+  platformFault,
+  toolGateway,
+  type Fault,
+  type Input,
+  type JsonObject,
+  type Parsed,
+  type Payload,
+  type Returns,
+} from '@ambit/contracts';
+import { ProtocolError, type Progress } from '@modelcontextprotocol/client';
+import { ASK_METHODS, callInProgress, unanswered, withoutCall, type Ask } from './asks.js';
 import type { McpInstance } from './instance.js';
 import type { CallOutcome, RawResult } from './outcome.js';
 
@@ -18,6 +30,13 @@ export interface CallServerOptions {
   readonly instance: McpInstance;
   readonly pin: Pin;
   readonly lease: { readonly revision: number; readonly isHeld: boolean };
+  /** Asks the gateway that dispatched a call what a server wants to know within it. */
+  readonly ask: (
+    gatewayId: string,
+    ask: Input<typeof toolGateway.askBack>,
+    within: { readonly timeoutMs: number; readonly signal: AbortSignal },
+  ) => Promise<JsonObject>;
+  readonly tellLog: (gatewayId: string, log: Payload<typeof toolGateway.callLogged>) => void;
   readonly tellProgress: (gatewayId: string, progress: Payload<typeof toolGateway.callProgress>) => void;
 }
 
@@ -28,11 +47,21 @@ const LARGE_KEPT_BYTES = 256 * 1024 * 1024;
 const OPEN_CALLS = 1_000;
 const REMEMBERED = 8_192;
 const PROGRESS_EVERY_MS = 100;
+const ASKS_OF_A_CALL = 64;
+const ASK_CHARACTERS = 64 * 1024;
+const LOGS_OF_A_CALL = 1_000;
+const LOG_CHARACTERS = 16 * 1024;
 
 interface OpenCall {
   readonly abort: AbortController;
   readonly done: Promise<Returns<ExecuteCall>>;
+  readonly gatewayId: string;
+  readonly sessionId: string | undefined;
+  /** When its time is up, by the monotonic clock. */
+  readonly until: number;
   isCancelled: boolean;
+  asks: number;
+  logs: number;
 }
 
 /**
@@ -58,20 +87,75 @@ export class CallServer {
     if (this.open.size >= OPEN_CALLS)
       throw fault(mcpBroker.executeCall, 'SERVER_UNAVAILABLE', { reason: `${OPEN_CALLS} calls run on this instance already` });
     const abort = new AbortController();
-    const done = instance
-      .call({
-        request: { name: input.tool, arguments: input.arguments },
-        timeoutMs: Math.min(input.callTimeoutMs, remainingMs),
-        maxTotalMs: remainingMs,
-        progressExtends: input.onProgress === 'extend',
-        onProgress: this.progressOf(input),
-        abort,
-        mayDispatch: () => (lease.isHeld ? undefined : STALE),
-      })
+    const { operationId } = input;
+    const done = callInProgress
+      .run(operationId, () =>
+        instance.call({
+          request: { name: input.tool, arguments: input.arguments },
+          timeoutMs: Math.min(input.callTimeoutMs, remainingMs),
+          maxTotalMs: remainingMs,
+          progressExtends: input.onProgress === 'extend',
+          onProgress: this.progressOf(input),
+          onAsked: (ask) => this.asked(ask, operationId),
+          abort,
+          mayDispatch: () => (lease.isHeld ? undefined : STALE),
+        }),
+      )
       .then((outcome) => this.answer(input.operationId, outcome))
       .finally(() => this.end(input.operationId));
-    this.open.set(input.operationId, { abort, done, isCancelled: false });
+    const until = performance.now() + (input.onProgress === 'extend' ? remainingMs : Math.min(input.callTimeoutMs, remainingMs));
+    const { gatewayId, sessionId } = input;
+    this.open.set(operationId, { abort, done, gatewayId, sessionId, until, isCancelled: false, asks: 0, logs: 0 });
     return done;
+  }
+
+  /** Answers what the server asks for within a call in progress; outside of one it is refused, and whose call it is must be certain. */
+  async asked({ method, params, signal }: Ask, operationId = this.cause()): Promise<JsonObject> {
+    const kind = ASK_METHODS[method];
+    if (kind === undefined) throw new ProtocolError(-32_601, `${method.slice(0, 100)} is nothing that a server may ask for`);
+    const call = operationId === undefined ? undefined : this.open.get(operationId);
+    if (call === undefined || operationId === undefined) {
+      if (kind === 'roots') return { roots: [] };
+      throw withoutCall(kind);
+    }
+    if (++call.asks > ASKS_OF_A_CALL) throw new ProtocolError(-32_600, `A call may ask for ${ASKS_OF_A_CALL} things`);
+    if (JSON.stringify(params).length > ASK_CHARACTERS)
+      throw new ProtocolError(-32_602, `What is asked for may have ${ASK_CHARACTERS} characters`);
+    const signals = AbortSignal.any([call.abort.signal, ...(signal === undefined ? [] : [signal])]);
+    try {
+      const timeoutMs = Math.max(1, call.until - performance.now());
+      const ask = { operationId, serverId: this.options.pin.serverId, number: call.asks, kind, params };
+      return await this.options.ask(call.gatewayId, ask, { timeoutMs, signal: signals });
+    } catch (error) {
+      return unanswered(kind, error);
+    }
+  }
+
+  /** The server logs something while it works on a call. */
+  logged({ level, logger, data }: Readonly<Record<string, unknown>>): void {
+    const operationId = this.cause();
+    const call = operationId === undefined ? undefined : this.open.get(operationId);
+    if (call === undefined || operationId === undefined || ++call.logs > LOGS_OF_A_CALL) return;
+    this.options.tellLog(call.gatewayId, {
+      operationId,
+      level: String(level).slice(0, 20),
+      ...(typeof logger === 'string' ? { logger: logger.slice(0, 200) } : {}),
+      data: JSON.stringify(data ?? null).length <= LOG_CHARACTERS ? (data ?? null) : `(more than ${LOG_CHARACTERS} characters)`,
+    });
+  }
+
+  /** The call that what arrives now belongs to: by the stream that it came on, or because all calls in progress are one session's. */
+  private cause(): string | undefined {
+    const own = callInProgress.getStore();
+    if (own !== undefined && this.open.has(own)) return own;
+    let newest: string | undefined;
+    let sessionId: string | undefined;
+    for (const [operationId, call] of this.open) {
+      if (call.sessionId === undefined || (newest !== undefined && call.sessionId !== sessionId)) return undefined;
+      newest = operationId;
+      ({ sessionId } = call);
+    }
+    return newest;
   }
 
   /** A range of a large result, base64. */

@@ -1,5 +1,15 @@
-import { Client, SdkError, SdkErrorCode, SdkHttpError, type PriorDiscovery, type Transport } from '@modelcontextprotocol/client';
+import {
+  Client,
+  type ClientCapabilities,
+  SdkError,
+  SdkErrorCode,
+  SdkHttpError,
+  type PriorDiscovery,
+  type Transport,
+} from '@modelcontextprotocol/client';
+import type { AnswerAsk } from './asks.js';
 import { listenToChanges } from './listen.js';
+import { ANY_OBJECT } from './records.js';
 import { McpSession, type ListKind } from './session.js';
 import type { ServerTarget } from './target.js';
 
@@ -16,6 +26,12 @@ export interface ConnectOptions {
   readonly onListChanged?: (kind: ListKind) => void;
   /** A resource changed that the server was asked to tell of. */
   readonly onResourceUpdated?: (params: Readonly<Record<string, unknown>>) => void;
+  /** Answers what the server asks for; without it, it is told that nothing may be asked. */
+  readonly onAsked?: AnswerAsk;
+  /** The server may ask for completions of a model. @default false */
+  readonly sampling?: boolean;
+  /** The server logs something. */
+  readonly onLog?: (params: Readonly<Record<string, unknown>>) => void;
   /** The connection ended, by either side. Called once. */
   readonly onClosed?: () => void;
   /** Something went wrong beside the requests; for logs. */
@@ -50,7 +66,7 @@ export async function connectServer(target: ServerTarget, options: ConnectOption
 async function open(make: () => Transport, options: ConnectOptions, prior: PriorDiscovery | undefined): Promise<McpSession> {
   options.signal?.throwIfAborted();
   const client = new Client(CLIENT, {
-    capabilities: {},
+    capabilities: capabilitiesOf(options),
     versionNegotiation: { mode: 'auto', probe: { timeoutMs: options.probeTimeoutMs ?? 8_000, maxRetries: 0 } },
   });
   client.onerror = (error) => options.onError?.(error);
@@ -60,6 +76,17 @@ async function open(make: () => Transport, options: ConnectOptions, prior: Prior
       if (client.getServerCapabilities()?.[kind]?.listChanged === true) options.onListChanged?.(kind);
     });
   client.setNotificationHandler('notifications/resources/updated', ({ params }) => options.onResourceUpdated?.(params));
+  client.setNotificationHandler('notifications/message', ({ params }) => options.onLog?.(params));
+  const { onAsked } = options;
+  if (onAsked !== undefined)
+    for (const method of [
+      'elicitation/create',
+      'roots/list',
+      ...(options.sampling === true ? (['sampling/createMessage'] as const) : []),
+    ] as const)
+      client.setRequestHandler(method, { params: ANY_OBJECT }, (params, context) =>
+        onAsked({ method, params, signal: context.mcpReq.signal }),
+      );
   const transport = make();
   const abort = (): void => void transport.close().catch(() => undefined);
   options.signal?.addEventListener('abort', abort, { once: true });
@@ -84,6 +111,12 @@ async function open(make: () => Transport, options: ConnectOptions, prior: Prior
   };
   if (client.getProtocolEra() === 'modern') listenToChanges(client, ended.signal, (kind) => options.onListChanged?.(kind));
   return new McpSession(client, factsOf(client), ended.signal);
+}
+
+/** Roots are offered because they may be empty; completions only to servers that an administrator lets ask for them. */
+function capabilitiesOf({ onAsked, sampling }: ConnectOptions): ClientCapabilities {
+  if (onAsked === undefined) return {};
+  return { elicitation: { form: {}, url: {} }, roots: {}, ...(sampling === true ? { sampling: {} } : {}) };
 }
 
 function factsOf(client: Client): McpSession['facts'] {

@@ -19,6 +19,8 @@ export interface HoldOptions {
   readonly target: ServerTarget;
   readonly verdict?: PriorDiscovery;
   readonly runsAs: string;
+  /** The server may ask for completions of a model. @default false */
+  readonly sampling?: boolean;
   readonly startTimeoutMs: number;
   readonly idleStopMs: number;
   readonly bus: Bus;
@@ -66,6 +68,9 @@ export class HeldInstance {
       ...(options.onOffers === undefined ? {} : { onOffers: options.onOffers }),
       onResourceUpdated: (params) => this.content.subscriptions.updated(params),
       onConnected: (session) => this.content.subscriptions.connected(session),
+      onAsked: (ask) => this.calls.asked(ask),
+      onLog: (params) => this.calls.logged(params),
+      ...(options.sampling === undefined ? {} : { sampling: options.sampling }),
       ...(options.onStale === undefined ? {} : { onStale: options.onStale }),
       ...(options.onError === undefined ? {} : { onError: options.onError }),
       ...(options.explain === undefined ? {} : { explain: options.explain }),
@@ -74,6 +79,10 @@ export class HeldInstance {
       instance: this.instance,
       pin: options.pin,
       lease,
+      ask: async (gatewayId, ask, within) =>
+        (await options.bus.call(toolGateway.askBack, ask, { keys: { gatewayId }, timeoutMs: within.timeoutMs, signal: within.signal }))
+          .result,
+      tellLog: (gatewayId, log) => options.bus.signal(toolGateway.callLogged, log, { keys: { gatewayId } }),
       tellProgress: (gatewayId, progress) => options.bus.signal(toolGateway.callProgress, progress, { keys: { gatewayId } }),
     });
     const { instanceId, pin, bus, onError } = options;

@@ -1,4 +1,5 @@
 import type { PriorDiscovery, Progress } from '@modelcontextprotocol/client';
+import { callInProgress, type AnswerAsk } from './asks.js';
 import { CatalogueKeeper, type Catalogue } from './catalogue.js';
 import { connectServer } from './connect.js';
 import { ListKeeper } from './list-keeper.js';
@@ -24,6 +25,11 @@ export interface InstanceOptions {
   readonly onResourceUpdated?: (params: Readonly<Record<string, unknown>>) => void;
   /** A connection was opened, the first one or another one. */
   readonly onConnected?: (session: McpSession) => void;
+  /** Answers what the server asks for while it is connected; in the context of the call that caused it, where that is certain. */
+  readonly onAsked?: AnswerAsk;
+  readonly onLog?: (params: Readonly<Record<string, unknown>>) => void;
+  /** The server may ask for completions of a model. @default false */
+  readonly sampling?: boolean;
   readonly onError?: (error: unknown) => void;
   /** What the transport knows of why the server is gone; better than the error of whoever waited for it. */
   readonly explain?: () => string | undefined;
@@ -36,6 +42,8 @@ export interface InstanceCall {
   readonly maxTotalMs?: number;
   readonly progressExtends?: boolean;
   readonly onProgress?: (progress: Progress) => void;
+  /** Answers what the server asks for before it goes on with this call. */
+  readonly onAsked?: AnswerAsk;
   /** Aborting it cancels the call at the server; the instance aborts it when it stops. */
   readonly abort: AbortController;
   /** Asked immediately before the call leaves; a sentence says why it may not. */
@@ -125,9 +133,12 @@ export class McpInstance {
     this.stopping.signal.throwIfAborted();
     if (this.connecting === undefined) {
       if (performance.now() < this.notBefore) throw new Error(this.lastError ?? 'The server failed to start');
-      this.connecting = this.connect().finally(() => {
-        this.connecting = undefined;
-      });
+      // Whoever needs it first does not cause what comes over it later.
+      this.connecting = callInProgress.run(undefined, () =>
+        this.connect().finally(() => {
+          this.connecting = undefined;
+        }),
+      );
     }
     return this.connecting;
   }
@@ -149,6 +160,7 @@ export class McpInstance {
         timeoutMs: Math.max(1, call.timeoutMs - (performance.now() - startedAt)),
         signal: call.abort.signal,
         ...(call.maxTotalMs === undefined ? {} : { maxTotalMs: call.maxTotalMs }),
+        ...(call.onAsked === undefined ? {} : { onAsked: call.onAsked }),
         ...(call.onProgress === undefined ? {} : { onProgress: call.onProgress, progressExtends: call.progressExtends === true }),
       });
       // A dead connection may not have been noticed yet; nothing was sent, so a new one may be tried, once.
@@ -223,6 +235,9 @@ export class McpInstance {
           this.options.onListChanged?.(kind);
         },
         onResourceUpdated: (params) => this.options.onResourceUpdated?.(params),
+        onLog: (params) => this.options.onLog?.(params),
+        ...(this.options.onAsked === undefined ? {} : { onAsked: this.options.onAsked }),
+        ...(this.options.sampling === undefined ? {} : { sampling: this.options.sampling }),
         onClosed: () => {
           isClosed = true;
           if (opened !== undefined) this.closed(opened);

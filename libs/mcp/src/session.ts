@@ -6,6 +6,8 @@ import {
   type RequestOptions,
   type StandardSchemaV1,
 } from '@modelcontextprotocol/client';
+import type { AnswerAsk } from './asks.js';
+import { answerRound, ROUNDS, type Round } from './input-rounds.js';
 import { outcomeOf, type CallOutcome } from './outcome.js';
 import type { ToolDefinition } from '@ambit/contracts';
 import { listenToResource } from './listen.js';
@@ -55,6 +57,8 @@ export interface CallOptions {
   readonly onProgress?: (progress: Progress) => void;
   /** Each progress notification restarts `timeoutMs`. @default false */
   readonly progressExtends?: boolean;
+  /** Answers what the server asks for before it goes on; without it such a call is refused. */
+  readonly onAsked?: AnswerAsk;
 }
 
 /** What the server said of itself when the session was opened. */
@@ -133,24 +137,22 @@ export class McpSession {
     const { signal } = options;
     if (signal?.aborted === true)
       return { status: 'not_dispatched', cause: 'cancelled', message: 'The call was cancelled before it was sent' };
+    const startedAt = performance.now();
     try {
-      const result = await this.client.request(
-        'method' in request
-          ? { method: request.method, params: { ...request.params } }
-          : { method: 'tools/call', params: { name: request.name, arguments: request.arguments } },
-        ANY,
-        requestOptions(options),
-      );
-      if (!isRecord(result))
-        return { status: 'uncertain', cause: 'invalid_result', message: 'The server answered with something that is no result object' };
-      if (!('method' in request) && isInputRequiredResult(result))
-        return {
-          status: 'refused',
-          code: -32_021,
-          message: 'The server asks for input from a person or model, which this connection does not offer',
-          data: undefined,
-        };
-      return { status: result['isError'] === true ? 'tool_error' : 'completed', result };
+      let round: Round = {};
+      for (let rounds = 1; ; rounds++) {
+        const result = await this.client.request(wireRequest(request, round), ANY, requestOptions(options, startedAt));
+        if (!isRecord(result))
+          return { status: 'uncertain', cause: 'invalid_result', message: 'The server answered with something that is no result object' };
+        if ('method' in request || !isInputRequiredResult(result))
+          return { status: result['isError'] === true ? 'tool_error' : 'completed', result };
+        if (options.onAsked === undefined || rounds > ROUNDS) return askedInVain(rounds);
+        // The server has put the call down until it is asked again: nothing of it is under way while people think.
+        round = await answerRound(result, {
+          answer: options.onAsked,
+          signal: AbortSignal.any([...(signal === undefined ? [] : [signal]), this.ended]),
+        });
+      }
     } catch (error) {
       return outcomeOf(error, signal);
     }
@@ -162,11 +164,29 @@ export class McpSession {
   }
 }
 
-function requestOptions(options: CallOptions): RequestOptions {
+function wireRequest(
+  request: CallRequest | PlainRequest,
+  round: Round,
+): { readonly method: string; readonly params: Record<string, unknown> } {
+  if ('method' in request) return { method: request.method, params: { ...request.params } };
+  return { method: 'tools/call', params: { name: request.name, arguments: request.arguments, ...round } };
+}
+
+function askedInVain(rounds: number): CallOutcome {
+  const message =
+    rounds > ROUNDS
+      ? `The server asked for input more than ${ROUNDS} times; the call was given up`
+      : 'The server asks for input from a person or model, which this connection does not offer';
+  return { status: 'refused', code: -32_021, message, data: undefined };
+}
+
+/** The time of a call counts from its beginning, however many rounds it takes. */
+function requestOptions(options: CallOptions, startedAt: number): RequestOptions {
+  const elapsedMs = performance.now() - startedAt;
   return {
-    timeout: options.timeoutMs,
+    timeout: Math.max(1, options.timeoutMs - elapsedMs),
     allowInputRequired: true,
-    ...(options.maxTotalMs === undefined ? {} : { maxTotalTimeout: options.maxTotalMs }),
+    ...(options.maxTotalMs === undefined ? {} : { maxTotalTimeout: Math.max(1, options.maxTotalMs - elapsedMs) }),
     ...(options.signal === undefined ? {} : { signal: options.signal }),
     ...(options.onProgress === undefined
       ? {}

@@ -23,6 +23,8 @@ export interface PutDecision {
   readonly version: number;
   /** It is another server now, or may not run any more: what runs has to end. */
   readonly endsInstances: boolean;
+  /** What runs has to be told something else of what it may do: it is started anew. */
+  readonly restarts: boolean;
 }
 
 /** Decides whether a configuration may be stored, and what that changes. Throws the contract's faults. */
@@ -43,7 +45,13 @@ export function decidePut(facts: PutFacts): PutDecision {
   );
   const isOther = before !== undefined && before.configGeneration !== configGeneration;
   const isOff = before?.spec.enabled === true && !spec.enabled;
-  return { configGeneration, bindingHash: bindingHash(spec.transport), version: version + 1, endsInstances: isOther || isOff };
+  return {
+    configGeneration,
+    bindingHash: bindingHash(spec.transport),
+    version: version + 1,
+    endsInstances: isOther || isOff,
+    restarts: before !== undefined && before.spec.sampling !== spec.sampling,
+  };
 }
 
 /** Names of the secrets that a transport refers to, each once. */

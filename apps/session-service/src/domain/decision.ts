@@ -1,6 +1,7 @@
 import { entitlement } from '@ambit/capability';
-import type { Answer, CallResult, Interaction, Principal, Question } from '@ambit/contracts';
+import type { Answer, AskedBack, CallResult, Interaction, Principal, Question } from '@ambit/contracts';
 import type { z } from 'zod';
+import { contentProblem, isWithinCall } from './asked-back.js';
 
 export type AnswerIn = z.output<typeof Answer>;
 
@@ -34,12 +35,16 @@ export function decisionVerdict(
   if (now.first !== interaction.id) return { kind: 'order', first: now.first };
   if (!fitsKind(interaction, decision)) return { kind: 'refuse', code: 'INTERACTION_KIND' };
   if (!isEntitled(interaction, decision)) return { kind: 'refuse', code: 'APPROVER_NOT_ENTITLED' };
-  return decision.decision === 'answer' ? answerVerdict(interaction.question, decision.answer) : { kind: 'accept' };
+  if (decision.decision !== 'answer') return { kind: 'accept' };
+  return interaction.askedBack === null || interaction.askedBack === undefined
+    ? answerVerdict(interaction.question, decision.answer)
+    : contentVerdict(interaction.askedBack, decision.answer);
 }
 
-function fitsKind({ kind }: Interaction, { decision }: Decision): boolean {
+/** A URL is opened or not, and a form filled in or declined; nobody can answer one in the way of the other. */
+function fitsKind({ kind, askedBack }: Interaction, { decision }: Decision): boolean {
   if (kind === 'question') return decision === 'answer';
-  if (kind === 'elicitation') return true;
+  if (isWithinCall(kind)) return decision === 'deny' || (decision === 'answer') === (askedBack?.kind !== 'url');
   return decision !== 'answer';
 }
 
@@ -48,6 +53,11 @@ function isEntitled({ agentId, rule, approvers, notRequester, principal }: Inter
   const terms = [{ agentId, rule: rule ?? '', approvers, not: notRequester ? ('requester' as const) : null }];
   const named = groups.map((group) => (group.startsWith('group:') ? group : `group:${group}`));
   return entitlement(terms, { id: by.id, groups: named }, principal.id) !== 'refused';
+}
+
+function contentVerdict(asked: AskedBack, answer: AnswerIn | undefined): DecisionVerdict {
+  const reason = contentProblem(asked, answer?.content);
+  return reason === undefined ? { kind: 'accept' } : { kind: 'invalid', reason };
 }
 
 function answerVerdict(question: Question | null, answer: AnswerIn | undefined): DecisionVerdict {

@@ -115,6 +115,7 @@ export class McpDispatcher implements Dispatcher {
           arguments: { ...dispatch.arguments },
           callTimeoutMs,
           onProgress,
+          sessionId: authority.sessionId,
         },
         {
           keys: { instanceId },

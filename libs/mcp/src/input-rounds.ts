@@ -1,0 +1,31 @@
+import type { JsonObject } from '@ambit/contracts';
+import { ProtocolError } from '@modelcontextprotocol/client';
+import type { AnswerAsk } from './asks.js';
+import { isRecord } from './records.js';
+
+/** How often one call may be put down to ask for something. */
+export const ROUNDS = 10;
+const ASKS_OF_A_ROUND = 16;
+
+/** What goes back with the next request of the same call. */
+export interface Round {
+  readonly inputResponses?: JsonObject;
+  readonly requestState?: string;
+}
+
+/** Answers everything that an `input_required` result asks for, one after the other, and keeps the server's own state untouched. */
+export async function answerRound(
+  result: Readonly<Record<string, unknown>>,
+  { answer, signal }: { readonly answer: AnswerAsk; readonly signal: AbortSignal },
+): Promise<Round> {
+  const { inputRequests, requestState } = result;
+  const asked = isRecord(inputRequests) ? Object.entries(inputRequests) : [];
+  if (asked.length > ASKS_OF_A_ROUND) throw new ProtocolError(-32_602, `A server may ask for ${ASKS_OF_A_ROUND} things at a time`);
+  const inputResponses: JsonObject = {};
+  for (const [key, request] of asked) {
+    const method = isRecord(request) && typeof request['method'] === 'string' ? request['method'] : '';
+    const params = isRecord(request) && isRecord(request['params']) ? request['params'] : {};
+    inputResponses[key] = await answer({ method, params, signal });
+  }
+  return { ...(asked.length === 0 ? {} : { inputResponses }), ...(typeof requestState === 'string' ? { requestState } : {}) };
+}
