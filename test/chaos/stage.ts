@@ -5,14 +5,15 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Scene } from '../system/scene.js';
 import type { Kill } from './books.js';
-import type { PlannedKill, Victim } from './plan.js';
+import { VICTIMS, type PlannedKill, type Victim } from './plan.js';
 import { Family, processes, type Seen } from './processes.js';
 import { pick } from './random.js';
 import { Supervisor, type Member } from './supervisor.js';
 
 const REPLICAS = 2;
 const WORKERS = 2;
-const NAMES = Object.keys(services).filter((name): name is ServiceName => Object.hasOwn(services, name));
+// The edge holds nothing: MCP clients of its own would say nothing of calls that workers make.
+const NAMES = VICTIMS.filter((name): name is Extract<Victim, ServiceName> => Object.hasOwn(services, name));
 const STDIO = ['one', 'two'];
 const REMOTE = 'far';
 const workerProgram = fileURLToPath(new URL('../../examples/worker-sdk/dist/worker.js', import.meta.url));

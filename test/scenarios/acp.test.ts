@@ -1,5 +1,5 @@
 // Long because one started system shows all that is promised of agents of the Agent Client Protocol.
-import { sessionService, toolGateway, type Agent } from '@ambit/contracts';
+import { sessionService, type Agent } from '@ambit/contracts';
 import { collect, until } from '@ambit/testing';
 import { connect, type AmbitWorker } from '@ambit/worker';
 import { acpAgent, type AcpAgent, type AcpOptions } from '@ambit/worker/acp';
@@ -10,8 +10,7 @@ import { mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeFile } f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { intend } from '../system/by-hand.js';
-import { bob, RULES, Scene } from '../system/scene.js';
+import { bob, Scene } from '../system/scene.js';
 import { verifies } from '../verifies.js';
 
 jest.setTimeout(120_000);
@@ -34,7 +33,6 @@ beforeAll(async () => {
   scene = await Scene.start({
     services: ['session-service', 'tool-gateway', 'mcp-broker', 'mcp-runner', 'skill-store', 'plugin-registry'],
   });
-  await scene.server('one');
 });
 afterAll(async () => {
   await Promise.all(workers.map((worker) => worker.close()));
@@ -363,36 +361,6 @@ verifies(
       'session/prompt',
     ]);
     expect((await desk.called())[2]?.params).toMatchObject({ methodId: 'second' });
-  },
-);
-
-verifies(
-  ['R-ACP-1#1', 'R-ACP-1#2'],
-  'its session has tools of MCP servers alone, and its worker has none of them executed by the gateway',
-  async () => {
-    const { id: agentId } = await scene.bus.call(sessionService.putAgent, {
-      id: `acp-${randomUUID().slice(0, 8)}`,
-      kind: 'acp',
-      policy: { servers: null, skills: null, plugins: null, rules: RULES },
-    });
-    await scene.bus.call(sessionService.ensurePool, { agentId, pool: 'shared' });
-    const hand = await scene.worker({ id: agentId });
-    await scene.send({ id: agentId });
-    const run = await hand.begin();
-    const { tools, skills } = await hand.snapshot(run.ref.fingerprint);
-    expect(tools.map(({ name }) => name.split('__')[0])).toEqual(tools.map(() => 'mcp'));
-    expect(tools.length).toBeGreaterThan(0);
-    expect(skills).toEqual([]);
-    const name = randomUUID();
-    await expect(run.use(intend('mcp__one__count', { name }))).rejects.toMatchObject({
-      code: 'INVALID_INPUT',
-      data: { issues: [{ path: 'calls' }] },
-    });
-    const calls = [intend('mcp__one__count', { name }), intend('tape_info')];
-    const answer = await hand.ask(toolGateway.executeBatch, { ...run.ref, step: run.opened.step, calls });
-    expect(answer.body).toMatchObject({ code: 'BAD_ARGUMENTS' });
-    expect(await scene.counting.ran('count', name)).toBe(0);
-    await run.finish('completed');
   },
 );
 

@@ -25,7 +25,7 @@ import { DatabaseProcess, NatsProcess } from './server-process.js';
 import { ServiceProcess } from './service-process.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const WITHOUT_DATABASE: ReadonlySet<string> = new Set(['mcp-runner']);
+const WITHOUT_DATABASE: ReadonlySet<string> = new Set(['mcp-runner', 'mcp-edge']);
 
 export interface SystemOptions {
   /** In the order of starting. @default all of them */
@@ -55,6 +55,8 @@ export interface System {
   readonly apiUrl: string;
   /** The same for each replica of admin-api. */
   readonly apiUrls: readonly string[];
+  /** Where MCP clients go: one address a replica of mcp-edge. */
+  readonly edgeUrls: readonly string[];
   readonly token: string;
   process(name: ServiceName, replica?: number): ServiceProcess;
   /** nats-server, to be killed and started again. */
@@ -125,7 +127,9 @@ async function build({ options, folder, undo, stop }: Building): Promise<System>
 
   const token = `test-${randomBytes(24).toString('base64url')}`;
   const sealingKey = randomBytes(32).toString('base64');
+  const edgeKey = randomBytes(32).toString('base64');
   const httpPorts: number[] = [];
+  const edgePorts: number[] = [];
   const logs = join(root, 'coverage', 'logs', `${process.pid}-${Date.now()}`);
   await mkdir(logs, { recursive: true });
   const processes = new Map<string, ServiceProcess>();
@@ -135,6 +139,7 @@ async function build({ options, folder, undo, stop }: Building): Promise<System>
       const opsPort = await freePort();
       const httpPort = await freePort();
       if (name === 'admin-api') httpPorts.push(httpPort);
+      if (name === 'mcp-edge') edgePorts.push(httpPort);
       const environment = {
         NODE_COMPILE_CACHE: join(root, '.ambit', 'compiled'),
         ...process.env,
@@ -146,6 +151,7 @@ async function build({ options, folder, undo, stop }: Building): Promise<System>
         AMBIT_DATA_DIR: join(folder, 'data', label),
         ...(WITHOUT_DATABASE.has(name) ? {} : { DATABASE_URL: postgres.url }),
         ...(name === 'mcp-broker' ? { AMBIT_SEALING_KEY: sealingKey } : {}),
+        ...(name === 'mcp-edge' ? { AMBIT_EDGE_PORT: String(httpPort), AMBIT_EDGE_KEY: edgeKey } : {}),
         ...(name === 'admin-api'
           ? { AMBIT_HTTP_PORT: String(httpPort), AMBIT_BOOTSTRAP_TOKEN: token, AMBIT_ADMIN_KEYS_DIR: join(keys, 'admin') }
           : {}),
@@ -193,6 +199,7 @@ async function build({ options, folder, undo, stop }: Building): Promise<System>
     connection,
     apiUrl: apiUrls[0] ?? '',
     apiUrls,
+    edgeUrls: edgePorts.map((port) => `http://127.0.0.1:${port}/mcp`),
     token,
     process: (name, replica = 1) => {
       const found = processes.get(replica === 1 ? name : `${name}-${replica}`);

@@ -91,8 +91,13 @@ export class AccessRepository {
         data: { revokedAt: new Date(audit.at) },
       });
       await transaction.adminToken.updateMany({ where: { principal }, data: { name: 'erased' } });
+      const { count: ofEdge } = await transaction.adminEdgeToken.updateMany({
+        where: { principal, revokedAt: null },
+        data: { revokedAt: new Date(audit.at) },
+      });
+      await transaction.adminEdgeToken.updateMany({ where: { principal }, data: { name: 'erased' } });
       const { count: grants } = await transaction.adminRoleGrant.deleteMany({ where: { who: principal } });
-      return { tokens, grants };
+      return { tokens: tokens + ofEdge, grants };
     });
   }
 

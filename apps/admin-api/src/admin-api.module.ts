@@ -12,6 +12,9 @@ import { AuthService } from './auth.service.js';
 import { BusHandlers } from './bus.handlers.js';
 import { CapabilityRoutes } from './capability.routes.js';
 import { DeliveryService } from './delivery.service.js';
+import { EdgeTokenRepository } from './edge-token.repository.js';
+import { EdgeTokenRoutes } from './edge-token.routes.js';
+import { EdgeTokenService } from './edge-token.service.js';
 import { HttpKernel } from './http/http-kernel.js';
 import { RouteTable } from './http/route-table.js';
 import { MissedEvents } from './missed-events.service.js';
@@ -42,6 +45,7 @@ const routes = [
   CapabilityRoutes,
   AuditRoutes,
   AccessRoutes,
+  EdgeTokenRoutes,
   PrincipalRoutes,
   WorkerRoutes,
   ApplyRoutes,
@@ -58,6 +62,8 @@ const routes = [
     AuthService,
     AccessRepository,
     AccessService,
+    EdgeTokenRepository,
+    EdgeTokenService,
     AuditRepository,
     AuditService,
     WorkerRepository,

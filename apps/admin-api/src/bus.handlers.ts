@@ -12,6 +12,7 @@ import {
 } from '@ambit/contracts';
 import { Controller } from '@nestjs/common';
 import { AuditService } from './audit.service.js';
+import { EdgeTokenService } from './edge-token.service.js';
 import { NotifyService } from './notify.service.js';
 import { RenewalService } from './renewal.service.js';
 
@@ -24,12 +25,17 @@ const FEW = { concurrency: 4 };
 export class BusHandlers {
   constructor(
     private readonly renewal: RenewalService,
+    private readonly edge: EdgeTokenService,
     private readonly audit: AuditService,
     private readonly notify: NotifyService,
   ) {}
 
   @Answers(adminApi.renewCredential) renew(input: Parsed<typeof adminApi.renewCredential>, call: Call<typeof adminApi.renewCredential>) {
     return this.renewal.renew(input, call);
+  }
+
+  @Answers(adminApi.resolveEdgeToken) resolve({ hash }: Parsed<typeof adminApi.resolveEdgeToken>) {
+    return this.edge.resolve(hash);
   }
 
   @Hears(sessionService.interactionRequested, FEW) requested(event: Payload<typeof sessionService.interactionRequested>) {

@@ -5,6 +5,7 @@ import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
 import { AccessRepository } from './access.repository.js';
 import { takingOf, type Taking } from './domain/taken-away.js';
+import { EdgeTokenRepository } from './edge-token.repository.js';
 import { NotifyRepository } from './notify.repository.js';
 import { PrincipalService } from './principal.service.js';
 import { RestoreRepository } from './restore.repository.js';
@@ -30,6 +31,7 @@ export class RestoreService implements OnModuleInit, OnModuleDestroy {
     private readonly bus: Bus,
     private readonly restore: RestoreRepository,
     private readonly access: AccessRepository,
+    private readonly edgeTokens: EdgeTokenRepository,
     private readonly workers: WorkerRepository,
     private readonly credentials: WorkerCredentials,
     private readonly principals: PrincipalService,
@@ -86,6 +88,9 @@ export class RestoreService implements OnModuleInit, OnModuleDestroy {
     switch (taking.kind) {
       case 'token':
         await this.access.revokeToken(taking.id, audit(taking.id));
+        return undefined;
+      case 'edge-token':
+        await this.edgeTokens.revoke(taking.id, audit(taking.id));
         return undefined;
       case 'grant':
         await this.access.deleteGrant(taking.id, audit(taking.id));

@@ -36,6 +36,8 @@ export async function handOut(keysFolder: string, folder: string): Promise<reado
   }
   const token = (await readFile(join(keysFolder, keyFiles.bootstrapToken), 'utf8')).trim();
   await writeSecret(join(folder, 'admin-api', 'service.env'), `AMBIT_BOOTSTRAP_TOKEN=${token}\n`);
+  const edgeKey = (await readFile(join(keysFolder, keyFiles.edgeKey), 'utf8')).trim();
+  await writeSecret(join(folder, 'mcp-edge', 'service.env'), `AMBIT_EDGE_KEY=${edgeKey}\n`);
   await writeSecret(join(folder, 'nats', keyFiles.serverConfig), await readFile(join(keysFolder, keyFiles.serverConfig), 'utf8'));
   return [...names, 'nats'];
 }

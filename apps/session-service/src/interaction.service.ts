@@ -9,7 +9,7 @@ import { doerOf, SYSTEM } from './doer.js';
 import { answerResult, decisionVerdict, refusedResult } from './domain/decision.js';
 import { deferredJob, interactionRequested, interactionSettled } from './domain/facts.js';
 import { hasEnded } from './domain/run-state.js';
-import { resultEntry } from './domain/tape.js';
+import { callEntry, resultEntry } from './domain/tape.js';
 import { Endings } from './ending.service.js';
 import { uuidV7 } from './ids.js';
 import { interactions, publicInteraction, type InteractionRecord } from './interaction.repository.js';
@@ -41,7 +41,8 @@ export class InteractionService {
   async get(id: string): Promise<Output<typeof sessionService.getInteraction>> {
     const interaction = await interactions.find(this.transactions.read, id);
     if (interaction === undefined) throw fault(sessionService.getInteraction, 'NO_INTERACTION');
-    return { ...publicInteraction(interaction), url: this.#url(id) };
+    const result = interaction.settledAt === null ? undefined : await tape.result(this.transactions.read, interaction, interaction.callId);
+    return { ...publicInteraction(interaction), url: this.#url(id), result: result ?? null };
   }
 
   async list({
@@ -68,6 +69,15 @@ export class InteractionService {
       if ((await interactions.pendingCount(unit.sql, run.sessionId)) + fresh.length > PENDING_MAX) {
         throw fault(sessionService.requestInteractions, 'APPROVAL_CAPACITY', { limit: PENDING_MAX });
       }
+      const calls = fresh.flatMap(({ arguments: text, callId, tool }) =>
+        text === undefined ? [] : [{ callId, name: tool, arguments: text }],
+      );
+      const ofRun = { runId, originRunId: run.originRunId };
+      await tape.append(
+        unit,
+        run.sessionId,
+        calls.map((call) => callEntry(call, step, ofRun)),
+      );
       const row = await snapshots.find(unit.sql, run.fingerprint);
       const record = row === undefined ? null : readSnapshot(row.text, run.fingerprint);
       const { originRunId, sessionId, agentId, projectId, principal } = run;
@@ -76,7 +86,7 @@ export class InteractionService {
       const added = await interactions.add(
         unit,
         sessionId,
-        fresh.map(({ expiresMs, ...request }, index) => ({
+        fresh.map(({ expiresMs, arguments: _arguments, ...request }, index) => ({
           ...request,
           id: ids[index] ?? uuidV7(unit.now.getTime()),
           runId,

@@ -2,6 +2,7 @@ import type { Call } from '@ambit/bus';
 import { fault, sessionService, type Output, type Parsed } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { withFresh } from './agent.repository.js';
+import { withFingerprint } from './domain/fingerprints.js';
 import { refreshEntry } from './domain/tape.js';
 import { Instructions } from './instruction.service.js';
 import { runs } from './run.repository.js';
@@ -13,9 +14,6 @@ import { WhoseReader } from './whose.service.js';
 import { guarded } from './worker-guard.js';
 
 type Refresh = Parsed<typeof sessionService.refreshRun>;
-
-/** Fingerprints that one run may be given. */
-const FINGERPRINTS_MAX = 64;
 
 /** Gives a running run the world as it is now: the only change of what it sees. */
 @Injectable()
@@ -45,10 +43,7 @@ export class RefreshService {
       await this.whose.hold(unit, whose);
       const { run } = await guarded(unit.sql, from, { lock: true });
       await this.snapshots.give(unit, run.sessionId, prepared);
-      // The job's stays first; of the others the newest are kept.
-      const [first = fingerprint, ...later] = run.fingerprints.filter((known, index) => index === 0 || known !== fingerprint);
-      const fingerprints = first === fingerprint ? [first, ...later] : [first, ...later.slice(-(FINGERPRINTS_MAX - 2)), fingerprint];
-      await runs.move(unit, { ...run, fingerprints }, { fingerprint, reason: 'refreshed' });
+      await runs.move(unit, { ...run, fingerprints: withFingerprint(run.fingerprints, fingerprint) }, { fingerprint, reason: 'refreshed' });
       const { id: runId, originRunId, sessionId } = run;
       if (fingerprint !== run.fingerprint)
         await tape.append(unit, sessionId, [refreshEntry({ runId, originRunId }, run.fingerprint, fingerprint)]);

@@ -4,6 +4,7 @@ import { Controller } from '@nestjs/common';
 import type { z } from 'zod';
 import { AuthorityService } from './authority.service.js';
 import { CallRecordService } from './call-record.service.js';
+import { EdgeService } from './edge.service.js';
 import { OwnerService } from './owner.service.js';
 import { PoolService } from './pool.service.js';
 import { RunService } from './run.service.js';
@@ -16,6 +17,7 @@ export class RunHandlers {
     private readonly records: CallRecordService,
     private readonly owners: OwnerService,
     private readonly pools: PoolService,
+    private readonly edges: EdgeService,
   ) {}
 
   @Answers(sessionService.getRun) get(input: Parsed<typeof sessionService.getRun>) {
@@ -38,6 +40,9 @@ export class RunHandlers {
   }
   @Answers(sessionService.revokeOwner) revoke(input: Parsed<typeof sessionService.revokeOwner>, call: Call) {
     return this.owners.revoke(input, call);
+  }
+  @Answers(sessionService.openEdge) openEdge(input: Parsed<typeof sessionService.openEdge>, call: Call) {
+    return this.edges.open(input, call);
   }
   @Answers(sessionService.ensurePool) ensurePool(input: Parsed<typeof sessionService.ensurePool>) {
     return this.pools.ensure(input);

@@ -9,7 +9,7 @@ type RunRow = NonNullable<Awaited<ReturnType<Reader['run']['findUnique']>>>;
 type AttemptRow = NonNullable<Awaited<ReturnType<Reader['runAttempt']['findFirst']>>>;
 
 function runOf(row: RunRow): RunRecord {
-  const { kind, status, principal, fault, createdAt, startedAt, endedAt, requeueAt: _requeueAt, ...rest } = row;
+  const { kind, status, principal, fault, createdAt, startedAt, endedAt, requeueAt: _requeueAt, usedAt: _usedAt, ...rest } = row;
   return {
     ...rest,
     kind: kind === 'edge' ? 'edge' : 'worker',
@@ -98,10 +98,32 @@ export const runs = {
     return (await db.run.findMany({ where, orderBy: newestFirst, take: limit })).map(runOf);
   },
 
-  /** The run that a session works on or waits with; a session has one at most. */
+  /** The run that a session works on or waits with; a session has one at most. What MCP clients do through the edge goes on beside it. */
   async openOf(db: Reader, sessionId: string): Promise<RunRecord | undefined> {
-    const row = await db.run.findFirst({ where: { sessionId, ...OPEN }, orderBy: newestFirst });
+    const row = await db.run.findFirst({ where: { sessionId, kind: 'worker', ...OPEN }, orderBy: newestFirst });
     return row === null ? undefined : runOf(row);
+  },
+
+  /** The newest open run of MCP clients in a session, as far as it was made after a moment; with when it was last used. */
+  async edgeOf(db: Reader, sessionId: string, madeAfter: Date): Promise<{ run: RunRecord; usedAt: Date } | undefined> {
+    const row = await db.run.findFirst({
+      where: { sessionId, kind: 'edge', status: 'running', ...OPEN, createdAt: { gt: madeAfter } },
+      orderBy: newestFirst,
+    });
+    return row === null ? undefined : { run: runOf(row), usedAt: row.usedAt ?? row.createdAt };
+  },
+
+  async used(db: Reader, id: string, at: Date): Promise<void> {
+    await db.run.updateMany({ where: { id }, data: { usedAt: at } });
+  },
+
+  /** Open runs of MCP clients that nobody has used since a moment, and in which nothing waits for a decision. */
+  async disused(db: Reader, since: Date): Promise<string[]> {
+    const rows = await db.$queryRaw<{ id: string }[]>`
+      SELECT r."id" FROM "session_service"."run" r WHERE r."status" = 'running' AND r."kind" = 'edge' AND r."ended_at" IS NULL
+        AND COALESCE(r."used_at", r."created_at") < ${since}
+        AND NOT EXISTS (SELECT 1 FROM "session_service"."interaction" i WHERE i."run_id" = r."id" AND i."settled_at" IS NULL) LIMIT 100`;
+    return rows.map(({ id }) => id);
   },
 
   async openIds(db: Reader, where: { readonly agentId: string } | { readonly sessionIds: readonly string[] }): Promise<string[]> {
@@ -121,9 +143,13 @@ export const runs = {
   ): Promise<{ runId: string; originRunId: string; agentId: string; pool: string; hasJob: boolean }[]> {
     const rows = await db.run.findMany({
       where: { sessionId },
-      select: { id: true, originRunId: true, agentId: true, pool: true, status: true },
+      select: { id: true, originRunId: true, agentId: true, pool: true, status: true, kind: true },
     });
-    return rows.map(({ id, status, ...rest }) => ({ ...rest, runId: id, hasJob: status === 'queued' || status === 'running' }));
+    return rows.map(({ id, status, kind, ...rest }) => ({
+      ...rest,
+      runId: id,
+      hasJob: kind === 'worker' && (status === 'queued' || status === 'running'),
+    }));
   },
 
   /** Open runs of an agent's sessions or of one session, and of all the sessions below; a session stands before those that it started. */
@@ -216,7 +242,7 @@ export const runs = {
     const [row] = await db.$queryRaw<{ isFree: boolean }[]>`
       SELECT (SELECT "kind" FROM "session_service"."session" WHERE "id" = ${sessionId}::uuid) = 'subagent' OR (
         SELECT count(*) FROM "session_service"."run" r JOIN "session_service"."session" s ON s."id" = r."session_id"
-        WHERE r."agent_id" = ${agentId} AND r."status" = 'running' AND r."ended_at" IS NULL AND r."id" <> ${id}::uuid AND s."kind" <> 'subagent'
+        WHERE r."agent_id" = ${agentId} AND r."status" = 'running' AND r."kind" = 'worker' AND r."ended_at" IS NULL AND r."id" <> ${id}::uuid AND s."kind" <> 'subagent'
       ) < ${limit} AS "isFree"`;
     return row?.isFree === true;
   },

@@ -5,6 +5,7 @@ import { AgentService } from './agent.service.js';
 import { AttemptService } from './attempt.service.js';
 import { AuthorityService } from './authority.service.js';
 import { CallRecordService } from './call-record.service.js';
+import { EdgeService } from './edge.service.js';
 import { Catalogues } from './catalogues.service.js';
 import { AftercareService } from './aftercare.service.js';
 import { DelegationHandlers } from './delegation.handlers.js';
@@ -86,9 +87,10 @@ import { WorkerHandlers } from './worker.handlers.js';
       RunService,
       AuthorityService,
       CallRecordService,
+      EdgeService,
       OwnerService,
       PermissionService,
-    PoolService,
+      PoolService,
     ],
     ...[
       AttemptService,

@@ -3,7 +3,7 @@ import { sessionService, streams } from '@ambit/contracts';
 import { LOG, type Logger } from '@ambit/service';
 import type { Subscription } from '@nats-io/nats-core';
 import { Inject, Injectable, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
-import { MAX_DELIVERIES } from './domain/run-state.js';
+import { MAX_DELIVERIES, RUN_MS } from './domain/run-state.js';
 import { userVisible } from './domain/faults.js';
 import { AftercareService } from './aftercare.service.js';
 import { delegations } from './delegation.repository.js';
@@ -30,6 +30,8 @@ const LOOK_MS = 10_000;
 const YOUNG_MS = 5_000;
 /** A closed attempt's job comes again after 30 s; where it does not, somebody acknowledged it. */
 const FORSAKEN_MS = 120_000;
+/** Longer than any call may take that began when its run was last used. */
+const DISUSED_MS = RUN_MS + 5 * 60_000;
 const RECEIPTS_KEPT_MS = 7 * 86_400_000;
 
 /** Notices what nobody tells: leases that lapsed, decisions that came too late, work that a crash left half-way. Any replica may; each step is safe twice. */
@@ -91,6 +93,9 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
     await this.#attempt('spent jobs', () => this.#spent(now));
     await this.#attempt('runs to offer again', async () => this.#each(await runs.toRequeue(db, now), (id) => this.finishes.offerAgain(id)));
     await this.#attempt('runs to resume', async () => this.#each(await runs.toResume(db), (id) => this.resumes.resume(id)));
+    await this.#attempt('disused runs of MCP clients', async () =>
+      this.#each(await runs.disused(db, before(DISUSED_MS)), (id) => this.#disused(id, before(DISUSED_MS))),
+    );
     await this.#attempt('waiting messages', async () => this.#each(await inbound.idleWithQueue(db), (id) => this.messages.advance(id)));
     await this.#attempt('overdue delegations', async () =>
       this.#each(await delegations.overdue(db, now), (one) => this.delegations.expire(one)),
@@ -172,6 +177,15 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
     this.narrowing.hint([failed.id], { abort: true, reason: 'delivered three times' });
     await manager.streams.deleteMessage(streams.runs.name, sequence, false);
     await this.messages.advance(failed.sessionId);
+  }
+
+  /** No MCP client has asked for it for longer than its calls may take. */
+  async #disused(runId: string, since: Date): Promise<void> {
+    await this.transactions.runFlushed(async (unit) => {
+      const run = await runs.lock(unit.sql, runId);
+      if (run !== undefined && (await runs.disused(unit.sql, since)).includes(runId))
+        await this.endings.end(unit, run, { status: 'completed' });
+    });
   }
 
   async #each<T extends string | { readonly id: string }>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {

@@ -180,6 +180,12 @@ export const tape = {
     return rows.map(({ content }) => CallResult.parse(content));
   },
 
+  /** The result of one call; undefined while it has none. */
+  async result(db: Reader, { originRunId, step }: OfStep, callId: string): Promise<CallResult | undefined> {
+    const row = await db.tapeEntry.findFirst({ where: { originRunId, step, callId, kind: 'tool_result' }, select: { content: true } });
+    return row === null ? undefined : CallResult.parse(row.content);
+  },
+
   /** What the model said last in an origin run. */
   async lastSaid(db: Reader, originRunId: string): Promise<StoredEntry | undefined> {
     const row = await db.tapeEntry.findFirst({

@@ -11,6 +11,8 @@ export interface ServiceDefinition {
   readonly hasSealingKey?: boolean;
   /** Serves people over HTTP, on AMBIT_HTTP_PORT. */
   readonly isHttp?: boolean;
+  /** Serves MCP clients over HTTP, on AMBIT_EDGE_PORT. */
+  readonly isEdge?: boolean;
 }
 
 const all: readonly ServiceDefinition[] = [
@@ -21,6 +23,7 @@ const all: readonly ServiceDefinition[] = [
   { name: 'tool-gateway', hasDatabase: true },
   { name: 'session-service', hasDatabase: true },
   { name: 'admin-api', hasDatabase: true, isHttp: true },
+  { name: 'mcp-edge', hasDatabase: false, isEdge: true },
 ];
 
 export function programOf(service: string): string {

@@ -50,7 +50,7 @@ export class StackFolder {
   }
 
   /** A secret of 32 random bytes, made by `ambit init` or, with a NATS of the user's own, here. */
-  async secret(name: typeof keyFiles.bootstrapToken | typeof keyFiles.sealingKey): Promise<string> {
+  async secret(name: typeof keyFiles.bootstrapToken | typeof keyFiles.sealingKey | typeof keyFiles.edgeKey): Promise<string> {
     return readOrMakeSecret(join(this.keys, name), SECRET_BYTES);
   }
 

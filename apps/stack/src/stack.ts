@@ -24,6 +24,7 @@ export class Stack {
   #servers: Servers | undefined;
   #job: GuardedProcess | undefined;
   #apiUrl: string | undefined;
+  #edgeUrl: string | undefined;
   #isStopping = false;
 
   constructor(folder: StackFolder, replicas: ReadonlyMap<string, number>) {
@@ -97,6 +98,11 @@ export class Stack {
           env['AMBIT_HTTP_PORT'] = String(httpPort);
           this.#apiUrl = `http://127.0.0.1:${httpPort}`;
         }
+        if (definition.isEdge === true) {
+          const edgePort = (ports[`${label}/mcp`] = await freePort(remembered[`${label}/mcp`]));
+          env['AMBIT_EDGE_PORT'] = String(edgePort);
+          this.#edgeUrl ??= `http://127.0.0.1:${edgePort}/mcp`;
+        }
         const service = new SupervisedService({
           service: definition.name,
           label,
@@ -125,6 +131,7 @@ export class Stack {
       NATS_CREDS: _credentials,
       AMBIT_BOOTSTRAP_TOKEN: bootstrapToken,
       AMBIT_SEALING_KEY: sealingKey,
+      AMBIT_EDGE_KEY: edgeKey,
       ...inherited
     } = process.env;
     const credentials = servers.credentialsOf(definition.name);
@@ -140,6 +147,7 @@ export class Stack {
       ...(credentials === undefined ? {} : { NATS_CREDS: credentials }),
       ...(definition.hasDatabase ? { DATABASE_URL: servers.databaseUrl } : {}),
       ...(definition.hasSealingKey === true ? { AMBIT_SEALING_KEY: sealingKey ?? (await this.#folder.secret(keyFiles.sealingKey)) } : {}),
+      ...(definition.isEdge === true ? { AMBIT_EDGE_KEY: edgeKey ?? (await this.#folder.secret(keyFiles.edgeKey)) } : {}),
       ...(definition.isHttp === true
         ? { AMBIT_BOOTSTRAP_TOKEN: token, ...(servers.adminKeys === undefined ? {} : { AMBIT_ADMIN_KEYS_DIR: servers.adminKeys }) }
         : {}),
@@ -171,6 +179,7 @@ export class Stack {
     const content = {
       pid: process.pid,
       apiUrl: this.#apiUrl,
+      edgeUrl: this.#edgeUrl,
       tokenFile: this.#folder.tokenFile,
       natsUrl: this.#servers?.natsUrl,
       natsMonitorUrl: this.#servers?.natsMonitorUrl,
@@ -186,6 +195,7 @@ export class Stack {
     if (this.#apiUrl !== undefined) {
       say(`the API is at ${pc.bold(this.#apiUrl)}; its first token is in ${this.#folder.tokenFile}`);
     }
+    if (this.#edgeUrl !== undefined) say(`MCP clients are served at ${pc.bold(this.#edgeUrl)}; docs/mcp-edge.md says how they come in`);
     say(`logs are in ${this.#folder.logs}; addresses and process ids in ${this.#folder.stackFile}`);
   }
 }

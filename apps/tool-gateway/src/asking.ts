@@ -35,7 +35,11 @@ export class Asking {
   ) {}
 
   /** What is known of each asked call: nothing while its decision is pending, the outcome where it was approved and has run, a refusal where nobody can be asked. */
-  async ask({ held, snapshot, step }: BatchStart, asks: readonly AskedCall[], firstOrder: number): Promise<ReadonlyMap<string, CallEnd>> {
+  async ask(
+    { held, snapshot, step, edge }: BatchStart,
+    asks: readonly AskedCall[],
+    firstOrder: number,
+  ): Promise<ReadonlyMap<string, CallEnd>> {
     const requests = asks.map(({ operation, ask, preparedDigest }, index): Request => {
       const tool = snapshot.tools.get(operation.call.name);
       const input = readArguments(operation.call.arguments);
@@ -54,6 +58,7 @@ export class Asking {
         order: firstOrder + index,
         expiresMs: isQuestion ? INTERACTION_MS : ask.expiresMs,
         target: tool === undefined ? null : approvedTarget(tool.target, preparedDigest),
+        ...(edge === undefined ? {} : { arguments: operation.call.arguments }),
       };
     });
     try {

@@ -20,6 +20,8 @@ export interface BatchStart {
   readonly snapshot: HeldSnapshot;
   readonly operations: readonly Operation[];
   readonly step: number;
+  /** Of a call that no stored step holds; with the worker for a worker's tool, because the run has none of its own. */
+  readonly edge?: { readonly workerId: string | undefined } | undefined;
 }
 
 /** A batch on its way: its results so far, and a promise of all of them. */
@@ -109,18 +111,19 @@ export class BatchRunner {
     await this.#ask(batch, lateAsks, asks.length);
   }
 
-  #requests({ caller, operations, held, snapshot }: BatchStart): Promise<CallRequest[]> | CallRequest[] {
+  #requests({ caller, operations, held, snapshot, edge }: BatchStart): Promise<CallRequest[]> | CallRequest[] {
     if (!operations.some(({ call }) => concernsWorker(snapshot.tools.get(call.name))))
       return operations.map((operation) => ({ caller, operation }));
     return Promise.all(
       operations.map(async (operation): Promise<CallRequest> => {
         const tool = snapshot.tools.get(operation.call.name);
+        const workerId = edge?.workerId ?? held.authority.workerId;
         if (tool?.target.kind === 'worker') await this.toolsets.load(tool.target);
         const preparation: Preparedness | undefined =
           needsPreparation(tool) && tool !== undefined
-            ? await this.preparation.of(tool, operation, { authority: held.authority, workerId: held.authority.workerId })
+            ? await this.preparation.of(tool, operation, { authority: held.authority, workerId })
             : undefined;
-        return { caller, operation, preparation };
+        return { caller, operation, preparation, ...(edge?.workerId === undefined ? {} : { workerId: edge.workerId }) };
       }),
     );
   }

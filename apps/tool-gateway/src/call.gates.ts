@@ -30,14 +30,16 @@ const RUN_GATES: ReadonlySet<string> = new Set(
 );
 const CALL_GATES: ReadonlySet<string> = new Set(GATES.filter((gate) => !RUN_GATES.has(gate.name)).map((gate) => gate.name));
 
-/** Who asks for a call: a worker with its run's token, or the approval of a call that waited. */
+/** Who asks for a call: a worker with its run's token, the approval of a call that waited, or an MCP client through the edge. */
 export interface Caller {
   /** The agent in the subject. */
   readonly agentId: string;
   readonly sessionId: string;
   readonly fingerprint: string;
-  /** sha256 of the run token. Undefined: an approved call, which carries none. */
+  /** sha256 of the run token. Undefined: an approved call or one of the edge, which carry none. */
   readonly tokenHash: string | undefined;
+  /** It comes from the edge, which has held the client's own token against the run. */
+  readonly isEdge?: boolean;
 }
 
 export interface Question {
@@ -164,7 +166,8 @@ const actionOf = (
     : actionHash({ operationId, sessionId, tool: call.name, target: tool.target, argumentsHash: argumentsHash(input) });
 };
 
-const purposeOf = (caller: Caller): 'batch' | 'deferred' => (caller.tokenHash === undefined ? 'deferred' : 'batch');
+const purposeOf = ({ tokenHash, isEdge }: Caller): 'batch' | 'deferred' =>
+  tokenHash === undefined && isEdge !== true ? 'deferred' : 'batch';
 
 const standingOf = (caller: Caller, held: HeldAuthority): 'current' | 'superseded' | 'unknown' =>
   caller.tokenHash === undefined ? 'current' : tokenStanding(held.authority.tokens, caller.tokenHash);

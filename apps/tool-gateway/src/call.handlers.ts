@@ -4,6 +4,7 @@ import { Controller, Inject } from '@nestjs/common';
 import type { z } from 'zod';
 import { CallService } from './call.service.js';
 import { CancelService } from './cancel.service.js';
+import { EdgeCalls } from './edge.calls.js';
 import { EndedRuns } from './ended-runs.js';
 import { OpenCalls } from './open-calls.js';
 import { PrincipalService } from './principal.service.js';
@@ -21,7 +22,16 @@ export class CallHandlers {
     @Inject(EndedRuns) private readonly ended: EndedRuns,
     @Inject(OpenCalls) private readonly open: OpenCalls,
     @Inject(PrincipalService) private readonly principals: PrincipalService,
+    @Inject(EdgeCalls) private readonly edge: EdgeCalls,
   ) {}
+
+  @Answers(toolGateway.executeCall)
+  execute(
+    input: Parsed<typeof toolGateway.executeCall>,
+    call: Call<typeof toolGateway.executeCall>,
+  ): Promise<Output<typeof toolGateway.executeCall>> {
+    return this.edge.execute(input, call);
+  }
 
   @Answers(toolGateway.listCalls)
   list(input: Parsed<typeof toolGateway.listCalls>): Promise<Output<typeof toolGateway.listCalls>> {
@@ -64,6 +74,7 @@ export class CallHandlers {
   @Listens(toolGateway.callProgress)
   progress({ operationId, ...progress }: Progress): void {
     this.open.progressed(operationId, progress);
+    this.edge.progressed(operationId, progress);
   }
 
   @Hears(sessionService.runChanged)

@@ -83,7 +83,9 @@ export class DeferredService {
     at: { held: HeldAuthority; snapshot: HeldSnapshot; operation: Operation },
   ): Promise<{ kind: 'gone' } | { kind: 'ready'; request: CallRequest }> {
     const { held, snapshot, operation } = at;
-    const caller: Caller = { agentId: job.agentId, sessionId: job.sessionId, fingerprint: job.fingerprint, tokenHash: undefined };
+    // A run of MCP clients is composed anew while a call of it waits: whether the tool is still the same its pin says.
+    const fingerprint = held.authority.kind === 'edge' ? held.authority.fingerprint : job.fingerprint;
+    const caller: Caller = { agentId: job.agentId, sessionId: job.sessionId, fingerprint, tokenHash: undefined };
     // Bound to the policy as it stood when the call was approved: under a newer one the grant does not fit.
     const grant: Grant = {
       operationId: job.operationId,

@@ -29,7 +29,7 @@ export class RunAdmission {
   /** The run's authority, or the fault. What memory refuses is asked of session-service once; `more` adds what else a request needs of it. */
   async admit<T>(
     caller: Caller,
-    names: RunClaims,
+    names: Pick<RunClaims, 'runId' | 'originRunId'>,
     more?: (held: HeldAuthority) => T | Fault,
   ): Promise<{ held: HeldAuthority; more: T | undefined } | Fault> {
     const remembered = this.authorities.held(names.runId);
@@ -40,7 +40,7 @@ export class RunAdmission {
 
   #judge<T>(
     caller: Caller,
-    { originRunId }: RunClaims,
+    { originRunId }: Pick<RunClaims, 'originRunId'>,
     asked: { held: HeldAuthority | undefined; more: ((held: HeldAuthority) => T | Fault) | undefined },
   ): { held: HeldAuthority; more: T | undefined } | Fault {
     const { held, more } = asked;

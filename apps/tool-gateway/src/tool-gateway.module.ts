@@ -31,6 +31,7 @@ import { McpDispatcher } from './dispatch/mcp.dispatcher.js';
 import { WorkerDispatcher } from './dispatch/worker.dispatcher.js';
 import { DelegationHandlers } from './delegation.handlers.js';
 import { DelegationWaits } from './delegation.waits.js';
+import { EdgeCalls } from './edge.calls.js';
 import { EndedRuns } from './ended-runs.js';
 import { ErasureRepository } from './erasure.repository.js';
 import { ForeignClaims } from './foreign.claims.js';
@@ -105,6 +106,7 @@ const builtins = {
     CancelService,
     DeferredService,
     DelegationWaits,
+    EdgeCalls,
     EndedRuns,
     ErasureRepository,
     ForeignClaims,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { auditEvent } from './audit.js';
 import { event, rpc } from './kit/contract.js';
 import { SecretRef } from './mcp-broker.js';
-import { AgentId, Instant, ProjectId, SetName, Uuid, Version } from './nouns.js';
+import { AgentId, Hex64, Instant, Principal, ProjectId, SetName, Uuid, Version } from './nouns.js';
 
 export const Role = z.enum(['admin', 'operator', 'approver', 'viewer', 'auditor', 'client']);
 export type Role = z.infer<typeof Role>;
@@ -24,6 +24,31 @@ export type RoleGrant = z.output<typeof RoleGrant>;
 /** What is known of a token; the token itself is shown once and kept as a hash. */
 export const Token = z.object({ id: Uuid, name: z.string().max(100), principal: z.string().max(200), groups: z.array(z.string()), expiresAt: Instant.nullable(), revokedAt: Instant.nullable(), lastUsedAt: Instant.nullable(), createdAt: Instant }).meta({ id: 'Token' });
 export type Token = z.output<typeof Token>;
+
+/** Which names an MCP client sees: `qualified` as in the snapshot, `plain` as the servers say them where no other tool is called so. */
+export const EdgeNames = z.enum(['qualified', 'plain']);
+export type EdgeNames = z.output<typeof EdgeNames>;
+
+/** What is known of a token that opens the edge for MCP clients; the token itself is shown once and kept as a hash. */
+export const EdgeToken = z
+  .object({
+    id: Uuid,
+    name: z.string().max(100),
+    agentId: AgentId,
+    projectId: ProjectId,
+    principal: Principal.shape.id,
+    /** The session that it opens; null: one of its own. */
+    sessionId: Uuid.nullable(),
+    /** The worker's run that it reaches, and no other. */
+    runId: Uuid.nullable(),
+    names: EdgeNames,
+    expiresAt: Instant,
+    revokedAt: Instant.nullable(),
+    lastUsedAt: Instant.nullable(),
+    createdAt: Instant,
+  })
+  .meta({ id: 'EdgeToken' });
+export type EdgeToken = z.output<typeof EdgeToken>;
 
 export const WorkerCredential = z
   .object({ id: Uuid, name: z.string().max(63), agentId: AgentId, pools: z.array(z.string().max(200)).min(1).max(50), publicKey: z.string().max(60), issuedAt: Instant, expiresAt: Instant, revokedAt: Instant.nullable() })
@@ -78,6 +103,11 @@ export const adminApi = {
     input: z.object({ publicKey: z.string().regex(/^U[A-Z2-7]{55}$/), proof: z.string().max(500).meta({ description: 'base64url signature over `<publicKey>.<at>` by the worker’s key' }), at: Instant }),
     output: z.object({ jwt: z.string(), expiresAt: Instant }),
     errors: { CREDENTIAL_UNKNOWN: { status: 404, retry: 'never', message: 'No live credential of this agent has that key; create one' } },
+  }),
+  resolveEdgeToken: rpc('ambit.rpc.admin-api.v1.edge-token.resolve', {
+    summary: 'What a token that an MCP client sent opens, by its hash; one that is unknown, expired or revoked opens nothing',
+    input: z.object({ hash: Hex64 }), output: EdgeToken,
+    errors: { EDGE_TOKEN_UNKNOWN: { status: 401, retry: 'never', message: 'The token is unknown, expired or revoked' } }, idempotent: true,
   }),
   workerRevoked: event('ambit.evt.admin-api.v1.worker.revoked.{agentId}', { summary: 'A worker credential was revoked', payload: z.object({ agentId: AgentId, name: z.string(), at: Instant }) }),
   auditAppended: auditEvent('admin-api'),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { adminApi, Notify, NotifyDelivery, NotifySink, Role, RoleGrant, Token, WorkerCredential } from './admin-api.js';
+import { adminApi, EdgeNames, EdgeToken, Notify, NotifyDelivery, NotifySink, Role, RoleGrant, Token, WorkerCredential } from './admin-api.js';
 import { AuditRecord } from './audit.js';
 import { Delegation } from './delegation.js';
 import type { FaultDef } from './kit/fault.js';
@@ -146,6 +146,9 @@ export const httpApi = {
   listTokens: route('GET /v1/token', { summary: 'Tokens, without their secrets', action: 'administer', query: z.object(Paging), output: page(Token) }),
   createToken: route('POST /v1/token', { summary: 'A token for a principal; shown once', action: 'administer', body: z.object({ name: z.string().min(1).max(100), principal: Principal.shape.id, groups: z.array(z.string().max(200)).max(50).default([]), expiresInMs: z.int().min(60_000).max(366 * 86_400_000).optional() }), output: Token.extend({ token: z.string() }), status: 201 }),
   revokeToken: route('DELETE /v1/token/{id}', { summary: 'Revoke a token', action: 'administer', params: z.object({ id: Uuid }), output: z.object({ revoked: z.boolean() }), errors: { TOKEN_UNKNOWN: { status: 404, retry: 'never', message: 'There is no such token' } } }),
+  listEdgeTokens: route('GET /v1/edge-token', { summary: 'Tokens of MCP clients, without their secrets', action: 'administer', query: z.object({ agentId: AgentId.optional(), ...Paging }), output: page(EdgeToken) }),
+  createEdgeToken: route('POST /v1/edge-token', { summary: 'A token with which an MCP client uses an agent’s tools for a principal; shown once', action: 'administer', body: z.object({ name: z.string().min(1).max(100), agentId: AgentId, principal: Principal.shape.id, sessionId: Uuid.nullable().default(null), names: EdgeNames.default('qualified'), expiresInMs: z.int().min(60_000).max(366 * 86_400_000).default(30 * 86_400_000) }), output: EdgeToken.extend({ token: z.string() }), errors: { ...sessionService.getAgent.errors, ...sessionService.getSession.errors }, status: 201 }),
+  revokeEdgeToken: route('DELETE /v1/edge-token/{id}', { summary: 'Revoke the token of an MCP client', action: 'administer', params: z.object({ id: Uuid }), output: z.object({ revoked: z.boolean() }), errors: { TOKEN_UNKNOWN: { status: 404, retry: 'never', message: 'There is no such token' } } }),
   listAccess: route('GET /v1/access', { summary: 'Role grants', action: 'administer', query: z.object({ ...InSet, ...Paging }), output: page(RoleGrant) }),
   grantRole: route('POST /v1/access', { summary: 'Grant a role', action: 'administer', body: z.object({ who: RoleGrant.shape.who, role: Role, projectId: ProjectId.nullable().default(null), agents: z.array(AgentId).max(1_000).nullable().default(null), onBehalfOf: z.array(z.string().max(200)).max(100).default([]) }), output: RoleGrant, status: 201 }),
   revokeRole: route('DELETE /v1/access/{id}', { summary: 'Take a role away', action: 'administer', params: z.object({ id: Uuid }), output: z.object({ revoked: z.boolean() }), errors: { GRANT_UNKNOWN: { status: 404, retry: 'never', message: 'There is no such role grant' } } }),

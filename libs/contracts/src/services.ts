@@ -1,6 +1,7 @@
 import { adminApi } from './admin-api.js';
 import type { EventContract, JobContract, Rpc, SignalContract } from './kit/contract.js';
 import { mcpBroker } from './mcp-broker.js';
+import { mcpEdge } from './mcp-edge.js';
 import { mcpRunner } from './mcp-runner.js';
 import { pluginRegistry } from './plugin-registry.js';
 import { reviewer } from './reviewer.js';
@@ -48,7 +49,7 @@ export const services = {
       s.forkSession, s.clearSession, s.deleteSession, s.createDraft, s.getRun, s.listRuns, s.startDelegation, s.listDelegations, s.getDelegation, s.delegationLog, s.killDelegation,
       s.cancelRun, s.getAuthority, s.listTape, s.searchTape, s.tapeContext, s.requestInteractions, s.withdrawInteraction, s.getInteraction, s.listInteractions, s.decideInteraction, s.settleInteraction, s.recordResults, s.readSnapshot,
       s.erasePrincipal,
-      s.listSnapshots, s.explain, s.revokeOwner, s.ensurePool, s.removePool, s.startRun, s.stepRun, s.readTape, s.renewRun, s.refreshRun, s.askPermission, s.finishRun,
+      s.listSnapshots, s.explain, s.revokeOwner, s.ensurePool, s.removePool, s.openEdge, s.startRun, s.stepRun, s.readTape, s.renewRun, s.refreshRun, s.askPermission, s.finishRun,
     ],
     calls: [g.listTools, g.listCalls, g.clearSession, b.catalogueHeads, b.cataloguePage, k.effectiveSkills, p.pluginSlots],
     emits: [s.runChanged, s.tapeAppended, s.interactionRequested, s.interactionSettled, s.messagePosted, s.snapshotPublished, s.mappingPublished, s.agentChanged, s.delegationChanged, s.auditAppended],
@@ -61,13 +62,13 @@ export const services = {
     stores: { reads: ['AMBIT_JOURNAL', 'ambit_epochs'], writes: { ambit_snapshots: [''], ambit_mappings: [''], ambit_leases_15s: ['run.'], ambit_epochs: ['session-service.'] }, journal: ['ambit.jrn.v1.run.'], consumes: ['AMBIT_RUNS'], purges: ['AMBIT_EVENTS'] },
   },
   'tool-gateway': {
-    answers: [g.listAudit, g.executeBatch, g.registerWorker, g.readArtifact, g.writeArtifact, g.getArtifact, g.listTools, g.listCalls, g.getCall, g.resolveCall, g.cancelCall, g.askTool, g.erasePrincipal, g.clearSession],
+    answers: [g.listAudit, g.executeBatch, g.executeCall, g.registerWorker, g.readArtifact, g.writeArtifact, g.getArtifact, g.listTools, g.listCalls, g.getCall, g.resolveCall, g.cancelCall, g.askTool, g.erasePrincipal, g.clearSession],
     calls: [s.getAuthority, s.startDelegation, s.listDelegations, s.getDelegation, s.delegationLog, s.killDelegation, s.readSnapshot, s.requestInteractions, s.withdrawInteraction, s.getInteraction, s.settleInteraction, s.recordResults, s.searchTape, s.tapeContext, s.listTape, s.getAgent, s.adjustAgent, reviewer.reviewCall, b.ensureInstance, b.executeCall, b.resultPage, b.getServer, k.readSkill, k.readScript, worker.prepareTool, worker.stageFile, worker.callTool, worker.resultPage],
     emits: [g.callStarted, g.callEnded, g.callParked, g.toolsChanged, g.auditAppended],
     hears: [s.runChanged, s.delegationChanged, s.interactionSettled],
     enqueues: [],
     works: [g.executeDeferred],
-    signals: [b.cancelCall, g.cancelOperation, s.runStopped, worker.batchProgress, worker.cancelCall],
+    signals: [b.cancelCall, g.cancelOperation, s.runStopped, mcpEdge.callProgress, worker.batchProgress, worker.cancelCall],
     listens: [g.stepStored, g.cancelRunCalls, g.cancelOperation, g.callProgress, g.callLogged],
     answersDynamically: [g.askBack],
     stores: { reads: ['AMBIT_JOURNAL', 'AMBIT_DEFERRED', 'ambit_snapshots', 'ambit_mappings', 'ambit_epochs', 'ambit_leases_5s', 'ambit_leases_60s'], writes: { ambit_leases_5s: ['gateway.'], ambit_leases_15s: ['worker.'], ambit_epochs: ['tool-gateway.'], ambit_artifacts: [''] }, journal: ['ambit.jrn.v1.op.'], consumes: ['AMBIT_JOURNAL'], purges: ['AMBIT_EVENTS'] },
@@ -121,7 +122,7 @@ export const services = {
     stores: { reads: ['ambit_epochs'], writes: { ambit_epochs: ['plugin-registry.'], ambit_leases_60s: ['owner.'] }, journal: [], consumes: [] },
   },
   'admin-api': {
-    answers: [adminApi.renewCredential],
+    answers: [adminApi.renewCredential, adminApi.resolveEdgeToken],
     calls: [
       s.listAudit, g.listAudit, b.listAudit, k.listAudit, p.listAudit,
       s.putProject, s.listProjects, s.putAgent, s.getAgent, s.listAgents, s.deleteAgent, s.matchAgent, s.receiveMessage, s.createSession, s.getSession, s.listSessions, s.updateSession, s.transferSession,
@@ -139,6 +140,18 @@ export const services = {
     listens: [s.runOutput],
     answersDynamically: [],
     stores: { reads: ['AMBIT_EVENTS'], writes: {}, journal: [], consumes: ['AMBIT_EVENTS'] },
+  },
+  'mcp-edge': {
+    answers: [],
+    calls: [adminApi.resolveEdgeToken, s.openEdge, s.readSnapshot, s.getInteraction, s.listInteractions, s.decideInteraction, g.executeCall, g.cancelCall, g.getArtifact, b.cataloguePage],
+    emits: [],
+    hears: [b.catalogueChanged, s.agentChanged, s.interactionRequested, s.interactionSettled, g.toolsChanged, k.skillChanged, p.pluginChanged],
+    enqueues: [],
+    works: [],
+    signals: [mcpEdge.requestCancelled, mcpEdge.clientAnswered],
+    listens: [mcpEdge.callProgress, mcpEdge.requestCancelled, mcpEdge.clientAnswered],
+    answersDynamically: [],
+    stores: { reads: [], writes: { ambit_tombstones: [''] }, journal: [], consumes: [] },
   },
 } as const satisfies Record<string, ServiceUse>;
 

@@ -458,13 +458,13 @@ export const sessionService = {
     input: z.object({
       runId: Uuid,
       step: z.int().min(0),
-      requests: z.array(Interaction.pick({ kind: true, callId: true, operationId: true, tool: true, argumentsPreview: true, argumentsHash: true, question: true, askedBack: true, rule: true, approvers: true, notRequester: true }).extend({ order: z.int().min(0), expiresMs: z.int().min(1_000), target: Target.nullable(), isLive: z.boolean().default(false).meta({ description: 'The asker waits for the answer, within the run; `operationId` names this one question' }) })).min(1).max(64),
+      requests: z.array(Interaction.pick({ kind: true, callId: true, operationId: true, tool: true, argumentsPreview: true, argumentsHash: true, question: true, askedBack: true, rule: true, approvers: true, notRequester: true }).extend({ order: z.int().min(0), expiresMs: z.int().min(1_000), target: Target.nullable(), isLive: z.boolean().default(false).meta({ description: 'The asker waits for the answer, within the run; `operationId` names this one question' }), arguments: IntendedCall.shape.arguments.optional().meta({ description: 'Of a call that no stored step holds: it joins the tape with the request' }) })).min(1).max(64),
     }),
     output: z.object({ interactions: z.array(z.object({ operationId: Hex64, interactionId: Uuid, status: InteractionStatus, answer: Answer.nullable() })) }),
     errors: refusing('APPROVAL_CAPACITY', 'TURN_ENDED'), idempotent: true,
   }),
   withdrawInteraction: rpc('ambit.rpc.session-service.v1.interaction.withdraw', { summary: 'Whoever asked a live question waits no more; one that was answered stays so', input: z.object({ operationId: Hex64 }), output: z.object({}), idempotent: true }),
-  getInteraction: rpc('ambit.rpc.session-service.v1.interaction.get', { summary: 'One interaction, and where a person decides it', input: z.object({ id: Uuid }), output: Interaction.extend({ url: z.string().max(2_048).nullable().default(null) }), errors: { NO_INTERACTION: noInteraction }, idempotent: true }),
+  getInteraction: rpc('ambit.rpc.session-service.v1.interaction.get', { summary: 'One interaction, and where a person decides it', input: z.object({ id: Uuid }), output: Interaction.extend({ url: z.string().max(2_048).nullable().default(null), result: CallResult.nullable().default(null).meta({ description: 'How the call that asked ended, once it has' }) }), errors: { NO_INTERACTION: noInteraction }, idempotent: true }),
   listInteractions: rpc('ambit.rpc.session-service.v1.interaction.list', { summary: 'Interactions, oldest first', input: z.object({ projectId: ProjectId.optional(), sessionId: Uuid.optional(), runId: Uuid.optional(), status: InteractionStatus.optional(), ...PageInput }), output: page(Interaction), idempotent: true }),
   decideInteraction: rpc('ambit.rpc.session-service.v1.interaction.decide', {
     summary: 'A person’s decision; only the first pending of a session may be answered',
@@ -504,6 +504,13 @@ export const sessionService = {
   }),
   ensurePool: rpc('ambit.rpc.session-service.v1.pool.ensure', { summary: 'Make the durable consumer of (agent, pool)', input: z.object({ agentId: AgentId, pool: z.string().max(200) }), output: z.object({ consumer: z.string() }), errors: { AGENT_UNKNOWN: unknown('agent') }, idempotent: true }),
   removePool: rpc('ambit.rpc.session-service.v1.pool.remove', { summary: 'Remove the durable consumer of (agent, pool)', input: z.object({ agentId: AgentId, pool: z.string().max(200) }), output: z.object({ removed: z.boolean() }), idempotent: true }),
+
+  openEdge: rpc('ambit.rpc.session-service.v1.edge.open', {
+    summary: 'The run in which an edge token’s calls are made, with the snapshot of the world as it is now; made where there is none, and kept for as long as it is asked for',
+    input: z.object({ tokenId: Uuid, agentId: AgentId, principal: Principal, sessionId: Uuid.nullable().default(null), runId: Uuid.nullable().default(null).meta({ description: 'A worker’s run: it is used as it is, and none is made' }) }),
+    output: RunRef.extend({ agentId: AgentId, projectId: ProjectId, degraded: z.array(z.string().max(60)).max(20) }),
+    errors: { AGENT_UNKNOWN: unknown('agent'), SESSION_UNKNOWN: unknown('session'), ...refusing('AGENT_DISABLED', 'TURN_ENDED') }, idempotent: true, timeoutMs: 15_000,
+  }),
 
   startRun: rpc('ambit.rpc.session-service.v1.run.start.{agentId}', {
     summary: 'Open an attempt; the tape is the state, and a redelivered or resumed run goes on where it stopped', audience: 'worker',

@@ -53,6 +53,8 @@ export const buckets = {
   leases5s: { kind: 'bucket', name: 'ambit_leases_5s', maxBytes: 64 * MiB, maxValueBytes: 4 * KiB, history: 1, ttlMs: 5_000, markerTtlMs: 60_000 },
   leases15s: { kind: 'bucket', name: 'ambit_leases_15s', maxBytes: 64 * MiB, maxValueBytes: 4 * KiB, history: 1, ttlMs: 15_000, markerTtlMs: 60_000 },
   leases60s: { kind: 'bucket', name: 'ambit_leases_60s', maxBytes: 64 * MiB, maxValueBytes: 4 * KiB, history: 1, ttlMs: 60_000, markerTtlMs: 60_000 },
+  /** Sessions of MCP clients that they ended themselves; as long as a session may live. */
+  tombstones: { kind: 'bucket', name: 'ambit_tombstones', maxBytes: 64 * MiB, maxValueBytes: 1 * KiB, history: 1, ttlMs: DAY, markerTtlMs: 60_000 },
   epochs: { kind: 'bucket', name: 'ambit_epochs', maxBytes: 64 * MiB, maxValueBytes: 1 * KiB, history: 1 },
 } as const satisfies Record<string, BucketDecl>;
 

@@ -122,6 +122,12 @@ export const toolGateway = {
     output: z.object({ results: z.array(CallResult) }),
     errors: refusing('TOOL_NOT_IN_SNAPSHOT', 'TURN_ENDED', 'STALE_INSTANCE', 'BAD_ARGUMENTS'), timeoutMs: 30 * 60_000,
   }),
+  executeCall: rpc('ambit.rpc.tool-gateway.v1.call.execute', {
+    summary: 'Execute one call of a run that stores no steps, as an MCP client makes it; the same call id again attaches to it and never starts it again',
+    input: RunRef.extend({ agentId: AgentId, call: IntendedCall, progressTo: Uuid.nullable().default(null).meta({ description: 'The edge that is told of its progress' }) }),
+    output: z.object({ operationId: Hex64, result: CallResult }),
+    errors: refusing('TOOL_NOT_IN_SNAPSHOT', 'TURN_ENDED', 'STALE_INSTANCE'), idempotent: true, timeoutMs: 30 * 60_000,
+  }),
   registerWorker: rpc('ambit.rpc.tool-gateway.v1.worker.register.{agentId}', {
     summary: 'A worker process says that it lives, and which tools it brings; every 5 s, TTL 15 s', audience: 'worker',
     input: z.object({ workerId: Uuid, pool: z.string().max(200).default('shared'), toolsetDigest: Hex64.nullable().default(null), tools: z.array(ToolRegistration).max(200).optional() }),

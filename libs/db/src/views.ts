@@ -76,6 +76,7 @@ export type AdminDb = Pick<
   | 'adminOutbox'
   | 'adminAudit'
   | 'adminToken'
+  | 'adminEdgeToken'
   | 'adminRoleGrant'
   | 'adminWorkerCredential'
   | 'adminAuditView'

@@ -97,6 +97,7 @@ export async function prepareInstallation(options: InstallationOptions): Promise
     );
   }
   await readOrMakeSecret(join(folder, keyFiles.sealingKey), SECRET_BYTES);
+  await readOrMakeSecret(join(folder, keyFiles.edgeKey), SECRET_BYTES);
   await readOrMakeSecret(join(folder, keyFiles.bootstrapToken), SECRET_BYTES);
   const administrator: Permissions = {
     pub: { allow: ['$SYS.REQ.CLAIMS.UPDATE', '$SYS.REQ.ACCOUNT.*.CLAIMS.LOOKUP'] },

@@ -31,6 +31,8 @@ export const keyFiles = {
   accounts: 'accounts.json',
   /** Seals the secrets that mcp-broker stores: 32 bytes, hexadecimal. */
   sealingKey: 'sealing-key',
+  /** Seals what MCP clients carry for mcp-edge, the same for each of its replicas: 32 bytes, hexadecimal. */
+  edgeKey: 'edge-key',
   /** The first token of the HTTP API. */
   bootstrapToken: 'bootstrap-token',
   serviceCredentials: (service: string) => join('creds', `${service}.creds`),

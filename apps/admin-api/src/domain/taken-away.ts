@@ -3,12 +3,16 @@ import { z } from 'zod';
 
 /** What an act took away, or may have: an agent or server that was changed may have been narrowed. */
 export type Taking =
-  | { readonly kind: 'token' | 'grant' | 'notify' | 'session' | 'principal' | 'plugin' | 'agent' | 'server'; readonly id: string }
+  | {
+      readonly kind: 'token' | 'edge-token' | 'grant' | 'notify' | 'session' | 'principal' | 'plugin' | 'agent' | 'server';
+      readonly id: string;
+    }
   | { readonly kind: 'credential' | 'skill'; readonly agentId: string; readonly name: string }
   | { readonly kind: 'secret'; readonly projectId: string; readonly name: string };
 
 const BY_ACTION: Readonly<Record<string, (target: string) => Taking | undefined>> = {
   'token.revoked': (id) => withId('token', id),
+  'edge-token.revoked': (id) => withId('edge-token', id),
   'access.revoked': (id) => withId('grant', id),
   'notify.removed': (target) => withId('notify', after(target, 'notify:')),
   'worker.revoked': (target) => pair(target, ([agentId, name]) => ({ kind: 'credential', agentId, name })),
@@ -33,7 +37,7 @@ export function takingOf({ action, target }: Pick<AuditRecord, 'action' | 'targe
 const after = (target: string, prefix: string): string => (target.startsWith(prefix) ? target.slice(prefix.length) : target);
 
 /** Where the target is no id, nothing can be found by it. */
-const withId = (kind: 'token' | 'grant' | 'notify', id: string): Taking | undefined =>
+const withId = (kind: 'token' | 'edge-token' | 'grant' | 'notify', id: string): Taking | undefined =>
   z.uuid().safeParse(id).success ? { kind, id } : undefined;
 
 function pair(target: string, make: (parts: readonly [string, string]) => Taking): Taking | undefined {

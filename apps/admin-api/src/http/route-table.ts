@@ -4,6 +4,7 @@ import { AgentRoutes } from '../agent.routes.js';
 import { ApplyRoutes } from '../apply.routes.js';
 import { AuditRoutes } from '../audit.routes.js';
 import { CapabilityRoutes } from '../capability.routes.js';
+import { EdgeTokenRoutes } from '../edge-token.routes.js';
 import { NotifyRoutes } from '../notify.routes.js';
 import { PrincipalRoutes } from '../principal.routes.js';
 import { ServerRoutes } from '../server.routes.js';
@@ -31,9 +32,22 @@ export class RouteTable {
     status: StatusRoutes,
     principals: PrincipalRoutes,
     notify: NotifyRoutes,
+    edge: EdgeTokenRoutes,
   ) {
-    this.routes = [agents, servers, skills, sessions, capabilities, audit, access, workers, apply, status, principals, notify].flatMap(
-      ({ routes }) => routes,
-    );
+    this.routes = [
+      agents,
+      servers,
+      skills,
+      sessions,
+      capabilities,
+      audit,
+      access,
+      edge,
+      workers,
+      apply,
+      status,
+      principals,
+      notify,
+    ].flatMap(({ routes }) => routes);
   }
 }

@@ -3,6 +3,7 @@ import type { Context } from '../context.js';
 import { addAgentCommands } from './agent.commands.js';
 import { addAuditCommands } from './audit.commands.js';
 import { addCallCommands } from './call.commands.js';
+import { addEdgeTokenCommands } from './edge-token.commands.js';
 import { addExportCommand } from './export.commands.js';
 import { addGetCommand } from './get.commands.js';
 import { addInteractionCommands } from './interaction.commands.js';
@@ -38,6 +39,7 @@ export function addCommands(program: Command, context: Context): void {
     addAgentCommands,
     addSecretCommands,
     addTokenCommands,
+    addEdgeTokenCommands,
     addPrincipalCommands,
     addWorkerCommands,
   ])

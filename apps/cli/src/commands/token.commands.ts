@@ -52,7 +52,8 @@ export function addTokenCommands(program: Command, context: Context): void {
     });
 }
 
-function lifetime(text: string | undefined): { expiresInMs?: number } {
+/** How long a token shall live, as a request takes it. Throws a UsageError for what is no duration. */
+export function lifetime(text: string | undefined): { expiresInMs?: number } {
   if (text === undefined) return {};
   const expiresInMs = parseDuration(text);
   if (expiresInMs === null) throw new UsageError(`"${text}" is no duration; write a whole number and s, m, h or d, as in 30d.`);

@@ -73,8 +73,8 @@ export function stateOf(run: RunRecord, now: Date, reason?: string): RunState {
   };
 }
 
-/** Milliseconds left of the run's time. One that waits for people spends none. */
-export function remainingMs(run: Pick<RunRecord, 'status' | 'startedAt'>, now: Date): number {
-  if (run.status !== 'running' || run.startedAt === null) return RUN_MS;
+/** Milliseconds left of the run's time. One that waits for people spends none; in one of MCP clients each call has all of it. */
+export function remainingMs(run: Pick<RunRecord, 'status' | 'startedAt' | 'kind'>, now: Date): number {
+  if (run.kind === 'edge' || run.status !== 'running' || run.startedAt === null) return RUN_MS;
   return Math.max(0, Math.round(RUN_MS - (now.getTime() - Date.parse(run.startedAt))));
 }

@@ -102,18 +102,20 @@ export function stepEntries(said: Said, run: OfRun): NewEntry[] {
     content: { content, ...extra },
     text: textOf(content),
   };
-  return [
-    message,
-    ...calls.map((call): NewEntry => ({
-      ...run,
-      kind: 'tool_call',
-      step,
-      callId: call.callId,
-      role: 'assistant',
-      content: call,
-      text: searchable(`${call.name} ${call.arguments}`),
-    })),
-  ];
+  return [message, ...calls.map((call) => callEntry(call, step, run))];
+}
+
+/** One call that was asked for in a step. */
+export function callEntry(call: IntendedCall, step: number, run: OfRun): NewEntry {
+  return {
+    ...run,
+    kind: 'tool_call',
+    step,
+    callId: call.callId,
+    role: 'assistant',
+    content: call,
+    text: searchable(`${call.name} ${call.arguments}`),
+  };
 }
 
 export function resultEntry(result: CallResult, step: number, run: OfRun): NewEntry {

@@ -1,0 +1,50 @@
+import { Injectable } from '@nestjs/common';
+import { Calls } from './call.service.js';
+import { CODE, RpcError, type Json } from './domain/json-rpc.js';
+import type { Exchange } from './exchange.js';
+import { Worlds } from './worlds.service.js';
+
+/** Tools of one page of the list. */
+const PAGE = 500;
+
+/** What may be asked, whatever the revision. */
+@Injectable()
+export class Methods {
+  readonly #methods: Readonly<Record<string, (exchange: Exchange) => Promise<Json>>>;
+
+  constructor(
+    private readonly worlds: Worlds,
+    calls: Calls,
+  ) {
+    this.#methods = {
+      'tools/list': (exchange) => this.#listTools(exchange),
+      'tools/call': (exchange) => calls.call(exchange),
+    };
+  }
+
+  /** The result of a request. Throws {@link RpcError}, or a fault of whoever was asked. */
+  handle(exchange: Exchange): Promise<Json> {
+    const { method } = exchange;
+    const handle = Object.hasOwn(this.#methods, method) ? this.#methods[method] : undefined;
+    if (handle === undefined) throw methodUnknown(method);
+    return handle(exchange);
+  }
+
+  async #listTools({ caller, naming, params }: Exchange): Promise<Json> {
+    const { tools } = await this.worlds.of(caller, naming);
+    const from = placeIn(params['cursor']);
+    const page = tools.slice(from, from + PAGE).map(({ definition }) => definition);
+    return { tools: page, ...(from + PAGE < tools.length ? { nextCursor: String(from + PAGE) } : {}) };
+  }
+}
+
+export function methodUnknown(method: string): RpcError {
+  return new RpcError(CODE.methodNotFound, `There is no method ${method.slice(0, 100)} here`, { status: 404 });
+}
+
+function placeIn(cursor: unknown): number {
+  if (cursor === undefined) return 0;
+  if (typeof cursor !== 'string' || !/^\d{1,9}$/.test(cursor))
+    throw new RpcError(CODE.invalidParams, 'params.cursor is not one that was given out here');
+  return Number(cursor);
+}

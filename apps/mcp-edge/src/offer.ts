@@ -1,0 +1,9 @@
+import type { Json } from './domain/json-rpc.js';
+
+/** Who we say we are. */
+export const SERVER_INFO = { name: 'ambit', title: 'Ambit', version: '0.1.0' } as const;
+
+/** What we can do for a client. */
+export function capabilities(): Json {
+  return { tools: { listChanged: true }, logging: {} };
+}
