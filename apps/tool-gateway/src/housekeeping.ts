@@ -13,6 +13,8 @@ const PARK_MS = 2_000;
 const PURGE_MS = 30_000;
 /** session-service reads outcomes off the journal until a run has ended; a while later nobody does. */
 const PURGE_AFTER_MS = 5 * 60_000;
+/** A claim of ours whose acknowledgements were all lost was given up, and nobody may ask for it again. */
+const LEFT_MS = 60_000;
 const AT_ONCE = 500;
 
 /** Ends what dead gateways left open, and empties the journal of runs that are over and stand in Postgres. */
@@ -53,16 +55,18 @@ export class Housekeeping implements OnApplicationBootstrap, OnApplicationShutdo
     await Promise.all([this.#parking, this.#purging]);
   }
 
-  /** Records as indeterminate every open claim whose gateway has no lease. */
+  /** Records as indeterminate every open claim whose gateway has no lease, and those of ours that we do not know of. */
   async park(): Promise<number> {
     const unended = await this.repository.unended(AT_ONCE);
     const gateways = new Map<string, Promise<boolean>>();
     let parked = 0;
+    const isLeft = ({ gatewayId, claimedAt }: (typeof unended)[number]): boolean =>
+      gatewayId !== this.lease.id || Date.now() - claimedAt.getTime() > LEFT_MS;
     for (const call of unended) {
-      if (call.gatewayId === this.lease.id || this.calls.isUnderWay(call.operationId)) continue;
+      if (this.calls.isUnderWay(call.operationId) || !isLeft(call)) continue;
       const alive = gateways.get(call.gatewayId) ?? this.lease.isAlive(call.gatewayId);
       gateways.set(call.gatewayId, alive);
-      if (await alive) continue;
+      if (call.gatewayId !== this.lease.id && (await alive)) continue;
       await this.foreign.park({ originRunId: call.originRunId, operationId: call.operationId, at: call.claimedAt.toISOString() });
       parked++;
     }

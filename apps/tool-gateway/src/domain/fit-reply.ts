@@ -20,8 +20,13 @@ export function fitReply(results: readonly CallResult[], budget: number = REPLY_
   }));
   const fit = fitResults(sizes, { budget });
   // What is left then is the faults' own words: the codes stay.
-  if (!fit.fits) return forms.map(({ line: shortest }) => withoutWords(shortest));
+  if (!fit.fits) return forms.map(({ whole, line: shortest }, index) => withoutWords(isShorter(sizes[index]) ? shortest : whole));
   return forms.map((form, index) => form[fit.results[index]?.as ?? 'line']);
+}
+
+/** Whether saying that a result was left out is shorter than the result. */
+function isShorter(sizes: { readonly whole: number; readonly line: number } | undefined): boolean {
+  return sizes !== undefined && sizes.line < sizes.whole;
 }
 
 function excerpt(result: CallResult): CallResult {
