@@ -6,7 +6,7 @@ import { median } from './load.mjs';
 
 const WITH_POSTGRES_MB = 200;
 const OTHERS_MB = 130;
-const WITHOUT_POSTGRES = new Set(['mcp-runner']);
+const WITHOUT_POSTGRES = new Set(['mcp-runner', 'mcp-edge']);
 
 /** Milliseconds until a KiB is on the disk of this folder: nats-server waits for that twice in every call where it syncs always. */
 export function syncedWriteMs(folder) {

@@ -10,15 +10,15 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const READY_MS = 120_000;
 
 /** Finds or starts the stack; `stop` ends only what was started here. */
-export async function openStack(say) {
+export async function openStack(say, use = 'bench') {
   const running = stackIn(process.env.AMBIT_HOME ?? join(root, '.ambit'));
   if (running !== undefined) {
-    say(`measuring the stack that runs (process ${running.pid})`);
+    say(`using the stack that runs (process ${running.pid})`);
     return { ...running, isOwn: false, stop: async () => undefined };
   }
   await build(say);
-  const home = join(root, '.ambit', 'bench');
-  if (stackIn(home) !== undefined) throw new Error(`another bench runs from ${home}; wait for it, or stop it`);
+  const home = join(root, '.ambit', use);
+  if (stackIn(home) !== undefined) throw new Error(`another one runs from ${home}; wait for it, or stop it`);
   rmSync(home, { recursive: true, force: true });
   say('starting a stack of its own');
   const child = spawn(process.execPath, [join(root, 'apps', 'stack', 'dist', 'main.js'), '--bare'], {

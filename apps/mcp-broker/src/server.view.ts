@@ -1,13 +1,4 @@
-import {
-  Hex64,
-  OfferHashes,
-  Server,
-  ServerSpec,
-  ServerState,
-  type ServerAuthorization,
-  type ServerHead,
-  type mcpBroker,
-} from '@ambit/contracts';
+import { Hex64, OfferHashes, Server, ServerSpec, ServerState, type ServerHead, type mcpBroker } from '@ambit/contracts';
 import type { Prisma } from '@ambit/db';
 import { z } from 'zod';
 
@@ -44,7 +35,7 @@ export function offersOf(row: Pick<ServerRow, 'offers' | 'configGeneration'>): O
 }
 
 /** A server as the contract shows it. */
-export function serverOf(row: ServerRow, isConnecting: boolean, authorization: ServerAuthorization): Server {
+export function serverOf(row: ServerRow, isConnecting: boolean): Server {
   return {
     ...specOf(row),
     id: row.id,
@@ -58,7 +49,6 @@ export function serverOf(row: ServerRow, isConnecting: boolean, authorization: S
     refusedNames: catalogHashOf(row) === null ? [] : refusedNamesOf(row),
     stale: isStale(row),
     offers: offersOf(row),
-    authorization,
     runsAs: row.runsAs,
     protocol: row.protocol,
     version: row.version,

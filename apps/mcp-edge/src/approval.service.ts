@@ -1,11 +1,11 @@
-import { InteractionKind, platformFault, type CallResult, type Interaction } from '@ambit/contracts';
+import { platformFault, type CallResult, type Interaction } from '@ambit/contracts';
 import { CONFIG } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
 import { z } from 'zod';
 import type { Calling } from './call.service.js';
 import type { EdgeConfig } from './config.js';
 import { Decisions, type Asks } from './decision.service.js';
-import { decidedBy, formOf } from './domain/ask-client.js';
+import { askingOf, decidedBy, type Asking } from './domain/ask-client.js';
 import { CODE, isJson, RpcError, type Json } from './domain/json-rpc.js';
 import { META_KEY } from './domain/protocol.js';
 import type { Exchange } from './exchange.js';
@@ -19,14 +19,7 @@ const STATE_MS = 60 * 60_000;
 const USE = 'request-state';
 
 /** What a client of the stateless revision carries from a question to its answer. */
-const State = z.object({
-  tokenId: z.uuid(),
-  callId: z.string(),
-  interactionId: z.uuid(),
-  sessionId: z.uuid(),
-  kind: InteractionKind,
-  until: z.number(),
-});
+const State = z.object({ tokenId: z.uuid(), callId: z.string(), interactionId: z.uuid(), until: z.number() });
 type State = z.output<typeof State>;
 
 type End = { readonly result: CallResult } | { readonly ask: Json };
@@ -55,34 +48,36 @@ export class Approvals {
   }
 
   /** Takes the decision that a request brings along. */
-  async take({ exchange }: Calling, { interactionId, sessionId, kind }: State): Promise<void> {
+  async take({ exchange, world }: Calling, { interactionId }: State): Promise<void> {
     const responses = exchange.params['inputResponses'];
     const response = isJson(responses) ? responses[interactionId] : undefined;
-    const decided = decidedBy({ kind }, response);
     const { caller, signal } = exchange;
-    if (decided !== undefined) await this.decisions.decide({ id: interactionId, sessionId }, decided, { caller, signal });
+    const interaction = await this.decisions.get(interactionId, caller);
+    if (interaction?.status !== 'pending' || interaction.sessionId !== world.run.sessionId) return;
+    const decided = decidedBy(interaction, response);
+    if (decided !== undefined) await this.decisions.decide(interaction, decided, { caller, signal });
   }
 
   /** The call's result, waited for where a person has to decide; or the question that the client is to answer first. */
   async settle(calling: Calling, executing: Promise<CallResult>, asks: Asks): Promise<End> {
-    // Whoever leaves before its end hears nothing of it.
-    executing.catch(() => undefined);
+    const { exchange } = calling;
     const ended = executing.then((result) => ({ result }));
+    // Whoever leaves before its end hears nothing of it.
+    ended.catch(() => undefined);
     // What was asked while nobody of this client listened.
     if (this.#resumes(calling)) await this.#pending(calling, asks);
     for (;;) {
       const first = await Promise.race([ended, asks.next().then((interaction) => ({ interaction }))]);
       if ('result' in first && first.result.status !== 'waiting') return first;
-      const asked = 'interaction' in first ? first.interaction : await this.decisions.of(calling, calling.exchange.caller);
+      const asked = 'interaction' in first ? first.interaction : await this.decisions.of(calling, exchange.caller);
       if (asked === undefined)
         throw platformFault('UNAVAILABLE', undefined, 'The decision that the call waits for is not to be found; send it again');
-      const { exchange } = calling;
-      const isModern = exchange.era === 'modern';
       if (!asked.isLive) return this.#decided(calling, asked);
-      if (!exchange.canAsk) continue;
-      if (isModern) return { ask: this.#question(calling, asked) };
-      // Whoever asked goes on once it is answered.
-      await this.#ask(calling, asked);
+      // Its server goes on once it is answered, by whomever.
+      const asking = askingOf(asked, exchange);
+      if (asking === undefined) continue;
+      if (exchange.era === 'modern') return { ask: this.#question(calling, asked, asking) };
+      await this.#ask(calling, asked, { asking, ended });
     }
   }
 
@@ -102,47 +97,41 @@ export class Approvals {
     const now = await this.decisions.get(asked.id, caller);
     if (now !== undefined && now.result !== null) return { result: now.result };
     const isPending = (now ?? asked).status === 'pending';
-    if (isPending && exchange.canAsk && exchange.era === 'modern' && !this.#resumes(calling))
-      return { ask: this.#question(calling, asked) };
-    const isDecided = !isPending || (exchange.canAsk && exchange.era === 'legacy' && (await this.#ask(calling, asked)));
+    const asking = isPending ? askingOf(asked, exchange) : undefined;
+    if (asking !== undefined && exchange.era === 'modern' && !this.#resumes(calling))
+      return { ask: this.#question(calling, asked, asking) };
+    const isTold = asking !== undefined && exchange.era === 'legacy';
+    const isDecided = !isPending || (isTold && (await this.#ask(calling, asked, { asking, ended: undefined })));
     const withinMs = isDecided ? EXECUTION_MS : this.config.AMBIT_EDGE_WAIT_MS;
     const result = await this.decisions.result(asked.id, caller, { withinMs, signal });
     return { result: result ?? undecided(call.callId, asked, now?.url ?? null) };
   }
 
-  #question({ exchange, call }: Calling, { id, sessionId, kind, ...interaction }: Interaction): Json {
-    const state: State = {
-      tokenId: exchange.caller.token.id,
-      callId: call.callId,
-      interactionId: id,
-      sessionId,
-      kind,
-      until: Date.now() + STATE_MS,
-    };
-    return {
-      resultType: 'input_required',
-      inputRequests: { [id]: { method: 'elicitation/create', params: formOf({ ...interaction, id, sessionId, kind }) } },
-      requestState: this.seal.close(USE, state),
-    };
+  #question({ exchange, call }: Calling, { id }: Interaction, asking: Asking): Json {
+    const state: State = { tokenId: exchange.caller.token.id, callId: call.callId, interactionId: id, until: Date.now() + STATE_MS };
+    return { resultType: 'input_required', inputRequests: { [id]: asking }, requestState: this.seal.close(USE, state) };
   }
 
-  /** Asks the client on the stream of its request. False where nobody decided. */
-  async #ask({ exchange }: Calling, interaction: Interaction): Promise<boolean> {
+  /** Asks the client on the stream of its request, until it answers, somebody else decides, or the call has ended. False where nobody decided. */
+  async #ask(
+    { exchange }: Calling,
+    interaction: Interaction,
+    { asking, ended }: { readonly asking: Asking; readonly ended: Promise<unknown> | undefined },
+  ): Promise<boolean> {
     const { clientId, caller, signal } = exchange;
     if (clientId === null) return false;
     const stop = new AbortController();
-    const ended = AbortSignal.any([signal, stop.signal]);
-    const answer = this.inflight.answer(clientId, interaction.id, ended);
+    const over = AbortSignal.any([signal, stop.signal]);
+    const answer = this.inflight.answer(clientId, interaction.id, over);
+    const elsewhere = this.decisions.decided(interaction.id, caller, over);
     answer.catch(() => undefined);
+    elsewhere.catch(() => undefined);
     try {
-      if (!exchange.tell({ jsonrpc: '2.0', id: interaction.id, method: 'elicitation/create', params: formOf(interaction) })) return false;
-      // Somebody else may decide meanwhile, or its time may be up.
-      const elsewhere = this.decisions.result(interaction.id, caller, { withinMs: EXECUTION_MS, signal: ended }).then(() => undefined);
-      elsewhere.catch(() => undefined);
-      const first = await Promise.race([answer, elsewhere]);
+      if (!exchange.tell({ jsonrpc: '2.0', id: interaction.id, ...asking })) return false;
+      const first = await Promise.race([answer, elsewhere, ...(ended === undefined ? [] : [ended.then(() => undefined)])]);
       if (first === undefined) return true;
       const decided = decidedBy(interaction, first.result);
-      return decided !== undefined && (await this.decisions.decide(interaction, decided, { caller, signal: ended }));
+      return decided !== undefined && (await this.decisions.decide(interaction, decided, { caller, signal: over }));
     } finally {
       stop.abort();
     }

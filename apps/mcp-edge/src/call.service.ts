@@ -11,7 +11,7 @@ import { Decisions } from './decision.service.js';
 import { CODE, isJson, RpcError, type Json } from './domain/json-rpc.js';
 import { isExcerpt, toolResult } from './domain/tool-result.js';
 import { metaOf, type Exchange } from './exchange.js';
-import { ClientCancelled, Inflight } from './inflight.js';
+import { ClientCancelled, Inflight, type CallListener } from './inflight.js';
 import { Worlds, type World } from './worlds.service.js';
 
 /** This process, as those who report progress to it know it. */
@@ -72,16 +72,10 @@ export class Calls {
 
   async #call(calling: Calling): Promise<Json> {
     const { exchange, operationId: id } = calling;
-    const { progressToken } = metaOf(exchange);
-    const isWatched = typeof progressToken === 'string' || typeof progressToken === 'number';
-    const quiet = isWatched
-      ? this.inflight.call(id, (progress) =>
-          exchange.tell({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken, ...progress } }),
-        )
-      : () => undefined;
+    const quiet = this.inflight.call(id, teller(exchange));
     const asks = this.decisions.asksOf(calling);
     try {
-      const executing = this.#execute(calling, isWatched);
+      const executing = this.#execute(calling);
       const end = await this.approvals.settle(calling, executing, asks);
       return 'result' in end ? toolResult(await this.#whole(calling, end.result)) : end.ask;
     } catch (error) {
@@ -94,10 +88,10 @@ export class Calls {
   }
 
   /** Sends the call, and again where it takes longer than one request may: the same id attaches to it. */
-  async #execute({ exchange, world, call }: Calling, isWatched: boolean): Promise<CallResult> {
+  async #execute({ exchange, world, call }: Calling): Promise<CallResult> {
     const { signal, caller } = exchange;
     const { runId, originRunId, sessionId, agentId, fingerprint } = world.run;
-    const input = { runId, originRunId, sessionId, agentId, fingerprint, call, progressTo: isWatched ? EDGE_ID : null };
+    const input = { runId, originRunId, sessionId, agentId, fingerprint, call, progressTo: EDGE_ID };
     const until = performance.now() + CALL_MS;
     for (;;) {
       const timeoutMs = Math.max(1_000, until - performance.now());
@@ -133,6 +127,18 @@ export class Calls {
       this.log.warn({ error, operationId: id }, 'a call that its client cancelled could not be stopped; it ends by its own time');
     }
   }
+}
+
+/** Tells the client how far its call is, where it asked for that, and what the server logs. */
+function teller(exchange: Exchange): CallListener {
+  const { progressToken } = metaOf(exchange);
+  const isWatched = typeof progressToken === 'string' || typeof progressToken === 'number';
+  return {
+    progressed: (progress) => {
+      if (isWatched) exchange.tell({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken, ...progress } });
+    },
+    logged: (log) => void exchange.tell({ jsonrpc: '2.0', method: 'notifications/message', params: { ...log } }),
+  };
 }
 
 /** The arguments as JSON text. */

@@ -77,10 +77,14 @@ export class Decisions {
 
   /** Takes a decision as the client's principal, after those of its session that come first. False where it may not, or somebody was faster. */
   async decide(
-    { id, sessionId }: Pick<Interaction, 'id' | 'sessionId'>,
+    { id, sessionId, operationId }: Pick<Interaction, 'id' | 'sessionId' | 'operationId'>,
     decided: NonNullable<Decided>,
     { caller, signal }: { readonly caller: Caller; readonly signal: AbortSignal },
   ): Promise<boolean> {
+    if (decided.decision === 'withdraw') {
+      await this.bus.call(sessionService.withdrawInteraction, { operationId }, caller.identity);
+      return true;
+    }
     const until = performance.now() + IN_ORDER_MS;
     for (;;) {
       try {
@@ -111,6 +115,17 @@ export class Decisions {
         return { callId: '', status: 'cancelled', fault: { code: 'CANCELLED', message: 'The decision is gone, and the call with it' } };
       if (interaction.result !== null) return interaction.result;
       if (performance.now() >= until) return undefined;
+      await settled;
+      signal.throwIfAborted();
+    }
+  }
+
+  /** Settles once somebody decided, or nobody can any more. Rejects with the signal's reason. */
+  async decided(id: string, caller: Caller, signal: AbortSignal): Promise<undefined> {
+    for (;;) {
+      const settled = this.#settled(id, signal, LOOK_MS);
+      const interaction = await this.get(id, caller);
+      if (interaction?.status !== 'pending') return undefined;
       await settled;
       signal.throwIfAborted();
     }

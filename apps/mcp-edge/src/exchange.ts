@@ -1,3 +1,4 @@
+import type { ClientAbilities } from './domain/client-session.js';
 import type { Json, RequestId } from './domain/json-rpc.js';
 import type { Naming } from './domain/shown-tools.js';
 import type { Caller } from './edge-tokens.service.js';
@@ -12,8 +13,7 @@ export interface Exchange {
   readonly params: Json;
   /** Of the revisions with sessions: the client among those of its token. */
   readonly clientId: string | null;
-  /** The client can show a form to its person. */
-  readonly canAsk: boolean;
+  readonly can: ClientAbilities;
   /** Aborts when the client cancels, or is gone where that means the same. */
   readonly signal: AbortSignal;
   /** Sends a notification or a request ahead of the answer; false where the client takes no stream. */

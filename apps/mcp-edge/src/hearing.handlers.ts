@@ -4,6 +4,7 @@ import { Controller } from '@nestjs/common';
 import type { z } from 'zod';
 import { Decisions } from './decision.service.js';
 import { Inflight } from './inflight.js';
+import { Streams } from './streams.service.js';
 import { Worlds } from './worlds.service.js';
 
 type Of<C extends { readonly payload: z.ZodType }> = z.output<C['payload']>;
@@ -18,6 +19,7 @@ export class HearingHandlers {
     private readonly worlds: Worlds,
     private readonly decisions: Decisions,
     private readonly inflight: Inflight,
+    private readonly streams: Streams,
   ) {}
 
   @Hears(mcpBroker.catalogueChanged, EACH) catalogueChanged({ projectId }: Of<typeof mcpBroker.catalogueChanged>): void {
@@ -45,6 +47,15 @@ export class HearingHandlers {
 
   @Listens(mcpEdge.callProgress) progress({ operationId, ...progress }: Of<typeof mcpEdge.callProgress>): void {
     this.inflight.progressed(operationId, progress);
+  }
+  @Listens(mcpEdge.callLogged) logged({ operationId, ...log }: Of<typeof mcpEdge.callLogged>): void {
+    this.inflight.logged(operationId, log);
+  }
+  @Listens(mcpEdge.resourceFollowed) followed({ clientId, uri, isOn }: Of<typeof mcpEdge.resourceFollowed>): void {
+    this.streams.follow(clientId, uri, isOn);
+  }
+  @Listens(mcpBroker.resourceUpdated) updated({ sessionId, uri, params }: Of<typeof mcpBroker.resourceUpdated>): void {
+    this.streams.updated(sessionId, uri, params);
   }
   @Listens(mcpEdge.requestCancelled) cancelled({ clientId, requestId, reason }: Of<typeof mcpEdge.requestCancelled>): void {
     this.inflight.cancelled(clientId, requestId, reason);

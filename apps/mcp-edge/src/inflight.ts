@@ -1,3 +1,4 @@
+import type { CallLog } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import type { Json, RequestId } from './domain/json-rpc.js';
 
@@ -5,6 +6,10 @@ export interface Progress {
   readonly progress: number;
   readonly total?: number | undefined;
   readonly message?: string | undefined;
+}
+export interface CallListener {
+  progressed(progress: Progress): void;
+  logged(log: CallLog): void;
 }
 export interface ClientAnswer {
   readonly result?: Json | undefined;
@@ -22,7 +27,7 @@ export class ClientCancelled extends Error {
 @Injectable()
 export class Inflight {
   readonly #requests = new Map<string, AbortController>();
-  readonly #calls = new Map<string, Set<(progress: Progress) => void>>();
+  readonly #calls = new Map<string, Set<CallListener>>();
   readonly #questions = new Map<string, (answer: ClientAnswer) => void>();
 
   get size(): number {
@@ -41,18 +46,21 @@ export class Inflight {
     this.#requests.get(keyOf(clientId, id))?.abort(new ClientCancelled(reason));
   }
 
-  /** Tells of a call's progress until the function that it gives is called. */
-  call(operationId: string, tell: (progress: Progress) => void): () => void {
+  /** Tells of a call until the function that it gives is called. */
+  call(operationId: string, listener: CallListener): () => void {
     const listeners = this.#calls.get(operationId) ?? new Set();
-    listeners.add(tell);
+    listeners.add(listener);
     this.#calls.set(operationId, listeners);
     return () => {
-      listeners.delete(tell);
+      listeners.delete(listener);
       if (listeners.size === 0 && this.#calls.get(operationId) === listeners) this.#calls.delete(operationId);
     };
   }
   progressed(operationId: string, progress: Progress): void {
-    for (const tell of this.#calls.get(operationId) ?? []) tell(progress);
+    for (const listener of this.#calls.get(operationId) ?? []) listener.progressed(progress);
+  }
+  logged(operationId: string, log: CallLog): void {
+    for (const listener of this.#calls.get(operationId) ?? []) listener.logged(log);
   }
 
   /** The client's answer to one question. Rejects with the signal's reason. */

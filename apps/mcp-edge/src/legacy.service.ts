@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Bus } from '@ambit/bus';
 import { mcpEdge } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
-import { canAsk, CLIENT_SESSION_MS, ClientSession } from './domain/client-session.js';
+import { abilitiesOf, CLIENT_SESSION_MS, ClientSession } from './domain/client-session.js';
 import { failureOf } from './domain/failure.js';
 import { CODE, errorMessage, isJson, RpcError, type Json, type Message } from './domain/json-rpc.js';
 import { LEGACY } from './domain/protocol.js';
@@ -18,6 +18,8 @@ import { Tombstones } from './tombstones.js';
 import { Worlds } from './worlds.service.js';
 
 const USE = 'client-session';
+/** Of a request whose answer is no stream: there is no way to ask on. */
+const NOTHING = { form: false, url: false, sampling: false };
 const CLIENT_BYTES = 16;
 
 type Request = Extract<Message, { readonly kind: 'request' }>;
@@ -62,12 +64,17 @@ export class LegacyClients {
   /** The stream on which a client hears what belongs to no request. */
   async get(arrival: Arrival): Promise<void> {
     if (arrival.session === undefined || !arrival.takesStream) throw noStream();
-    await this.#session(arrival);
+    const { clientId } = await this.#session(arrival);
     const reply = new Reply(arrival.response, true);
-    const close = this.streams.open(arrival, {
-      toolsChanged: () => void reply.tell({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' }),
-      close: () => reply.end(undefined),
-    });
+    const lists = { tools: true, prompts: true, resources: true };
+    const close = this.streams.open(
+      { ...arrival, clientId, lists, uris: [] },
+      {
+        changed: (list) => void reply.tell({ jsonrpc: '2.0', method: `notifications/${list}/list_changed` }),
+        updated: (uri, more) => void reply.tell({ jsonrpc: '2.0', method: 'notifications/resources/updated', params: { ...more, uri } }),
+        close: () => reply.end(undefined),
+      },
+    );
     if (close === undefined)
       throw new RpcError(CODE.refused, 'Too many streams are open; close some, or come again later', { status: 429 });
     arrival.response.once('close', close);
@@ -91,7 +98,7 @@ export class LegacyClients {
       tokenId: caller.token.id,
       clientId: randomBytes(CLIENT_BYTES).toString('hex'),
       version,
-      asks: canAsk(isJson(params['capabilities']) ? params['capabilities'] : {}),
+      can: abilitiesOf(isJson(params['capabilities']) ? params['capabilities'] : {}),
       at: Date.now(),
     };
     const result = { protocolVersion: version, capabilities: capabilities(), serverInfo: SERVER_INFO };
@@ -132,7 +139,7 @@ export class LegacyClients {
       method,
       params,
       clientId,
-      canAsk: session.asks && arrival.takesStream,
+      can: arrival.takesStream ? session.can : NOTHING,
       signal,
       tell: (message) => reply.tell(message),
     };

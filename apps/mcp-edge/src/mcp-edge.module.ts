@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { Approvals } from './approval.service.js';
 import { Artifacts } from './artifacts.js';
 import { Calls } from './call.service.js';
+import { Contents } from './content.service.js';
 import { Decisions } from './decision.service.js';
 import { EdgeTokens } from './edge-tokens.service.js';
 import { HearingHandlers } from './hearing.handlers.js';
@@ -20,7 +21,7 @@ import { Worlds } from './worlds.service.js';
   controllers: [HearingHandlers],
   providers: [
     ...[EdgeKernel, LegacyClients, ModernClients, Methods, Streams],
-    ...[Calls, Approvals, Decisions, Inflight, Artifacts],
+    ...[Calls, Contents, Approvals, Decisions, Inflight, Artifacts],
     ...[Worlds, SnapshotReader, EdgeTokens, Tombstones, Seal],
   ],
 })

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Calls } from './call.service.js';
+import { Contents } from './content.service.js';
 import { CODE, RpcError, type Json } from './domain/json-rpc.js';
 import type { Exchange } from './exchange.js';
 import { Worlds } from './worlds.service.js';
@@ -15,10 +16,19 @@ export class Methods {
   constructor(
     private readonly worlds: Worlds,
     calls: Calls,
+    contents: Contents,
   ) {
     this.#methods = {
       'tools/list': (exchange) => this.#listTools(exchange),
       'tools/call': (exchange) => calls.call(exchange),
+      'prompts/list': (exchange) => contents.listPrompts(exchange),
+      'prompts/get': (exchange) => contents.getPrompt(exchange),
+      'resources/list': (exchange) => contents.listResources(exchange),
+      'resources/templates/list': (exchange) => contents.listTemplates(exchange),
+      'resources/read': (exchange) => contents.readResource(exchange),
+      'resources/subscribe': (exchange) => contents.follow(exchange, true),
+      'resources/unsubscribe': (exchange) => contents.follow(exchange, false),
+      'completion/complete': (exchange) => contents.complete(exchange),
     };
   }
 

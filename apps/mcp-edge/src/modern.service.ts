@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { canAsk } from './domain/client-session.js';
+import { abilitiesOf } from './domain/client-session.js';
 import { failureOf } from './domain/failure.js';
 import { CODE, errorMessage, isJson, RpcError, type Json, type Message } from './domain/json-rpc.js';
 import { META_KEY, MODERN, readEnvelope } from './domain/protocol.js';
@@ -15,7 +15,14 @@ type Request = Extract<Message, { readonly kind: 'request' }>;
 
 /** A list holds for as long as nothing is heard; who listens hears of a change within a second. */
 const TTL_MS = 5_000;
-const LISTS: ReadonlySet<string> = new Set(['tools/list', 'server/discover']);
+const LISTS: ReadonlySet<string> = new Set([
+  'server/discover',
+  'tools/list',
+  'prompts/list',
+  'resources/list',
+  'resources/templates/list',
+  'resources/read',
+]);
 
 /** Clients of the stateless revision: each request says all that there is to know. */
 @Injectable()
@@ -49,7 +56,7 @@ export class ModernClients {
       method,
       params,
       clientId: null,
-      canAsk: canAsk(client),
+      can: abilitiesOf(client),
       signal,
       tell: (told) => reply.tell(told),
     };
@@ -76,10 +83,28 @@ export class ModernClients {
     if (!isJson(wanted)) throw new RpcError(CODE.invalidParams, 'params.notifications says what to tell of', { status: 400 });
     const reply = new Reply(arrival.response, true);
     const _meta = { [META_KEY.subscription]: id };
-    const honoured = wanted['toolsListChanged'] === true ? { toolsListChanged: true } : {};
+    const lists = {
+      tools: wanted['toolsListChanged'] === true,
+      prompts: wanted['promptsListChanged'] === true,
+      resources: wanted['resourcesListChanged'] === true,
+    };
+    const uris = urisIn(wanted['resourceSubscriptions']);
+    const honoured = {
+      ...(lists.tools ? { toolsListChanged: true } : {}),
+      ...(lists.prompts ? { promptsListChanged: true } : {}),
+      ...(lists.resources ? { resourcesListChanged: true } : {}),
+      ...(uris.length > 0 ? { resourceSubscriptions: uris } : {}),
+    };
     const end = (): void => reply.end({ jsonrpc: '2.0', id, result: complete('subscriptions/listen', { _meta }) });
     const tell = (method: string, more: Json = {}): boolean => reply.tell({ jsonrpc: '2.0', method, params: { ...more, _meta } });
-    const close = this.streams.open(arrival, { toolsChanged: () => void tell('notifications/tools/list_changed'), close: end });
+    const close = this.streams.open(
+      { ...arrival, clientId: null, lists, uris },
+      {
+        changed: (list) => void tell(`notifications/${list}/list_changed`),
+        updated: (uri, more) => void tell('notifications/resources/updated', { ...more, uri }),
+        close: end,
+      },
+    );
     if (close === undefined)
       throw new RpcError(CODE.refused, 'Too many streams are open; close some, or come again later', { status: 429 });
     arrival.response.once('close', close);
@@ -97,4 +122,12 @@ function complete(method: string, result: Json): Json {
     ...result,
     _meta: { [META_KEY.serverInfo]: SERVER_INFO, ...meta },
   };
+}
+
+/** Resources that one stream tells of. */
+const MAX_FOLLOWED = 1_000;
+
+function urisIn(value: unknown): string[] {
+  if (!Array.isArray(value)) return [];
+  return value.filter((uri): uri is string => typeof uri === 'string' && uri !== '' && uri.length <= 8_192).slice(0, MAX_FOLLOWED);
 }

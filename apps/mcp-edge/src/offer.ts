@@ -5,5 +5,11 @@ export const SERVER_INFO = { name: 'ambit', title: 'Ambit', version: '0.1.0' } a
 
 /** What we can do for a client. */
 export function capabilities(): Json {
-  return { tools: { listChanged: true }, logging: {} };
+  return {
+    tools: { listChanged: true },
+    prompts: { listChanged: true },
+    resources: { subscribe: true, listChanged: true },
+    completions: {},
+    logging: {},
+  };
 }

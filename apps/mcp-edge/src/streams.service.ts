@@ -1,5 +1,8 @@
 import { LOG, Metrics, type Logger } from '@ambit/service';
 import { Inject, Injectable, type OnModuleDestroy } from '@nestjs/common';
+import { Contents } from './content.service.js';
+import type { Json } from './domain/json-rpc.js';
+import { serverIn } from './domain/shown-offers.js';
 import type { Naming } from './domain/shown-tools.js';
 import { EdgeTokens, type Caller } from './edge-tokens.service.js';
 import { Worlds, type Change } from './worlds.service.js';
@@ -11,10 +14,17 @@ const FIRST_MS = 250;
 const NEXT_MS = 900;
 /** Events are hints: the list is compared this often whatever was heard, and the token asked about. */
 const LOOK_MS = 20_000;
+const RENEWED_TICKS = 3;
+const MAX_FOLLOWED = 1_000;
+
+const LISTS = ['tools', 'prompts', 'resources'] as const;
+type List = (typeof LISTS)[number];
 
 export interface StreamSink {
-  /** The list that the client has is old. */
-  toolsChanged(): void;
+  /** A list that the client has is old. */
+  changed(list: List): void;
+  /** A resource that it follows changed, as its server said. */
+  updated(uri: string, params: Json): void;
   /** It is over: the token opens nothing any more, or the process ends. */
   close(): void;
 }
@@ -22,6 +32,11 @@ export interface StreamOf {
   readonly caller: Caller;
   readonly bearer: string;
   readonly naming: Naming;
+  /** Of the revisions with sessions: whose stream it is. */
+  readonly clientId: string | null;
+  readonly lists: Readonly<Record<List, boolean>>;
+  /** Resources that it follows from the beginning. */
+  readonly uris: readonly string[];
 }
 
 /** Streams to clients that stay open to tell of changes. */
@@ -31,6 +46,7 @@ export class Streams implements OnModuleDestroy {
 
   constructor(
     private readonly worlds: Worlds,
+    private readonly contents: Contents,
     private readonly tokens: EdgeTokens,
     metrics: Metrics,
     @Inject(LOG) private readonly log: Logger,
@@ -42,12 +58,20 @@ export class Streams implements OnModuleDestroy {
   open(of: StreamOf, sink: StreamSink): (() => void) | undefined {
     const own = [...this.#open].filter((stream) => stream.of.caller.token.id === of.caller.token.id).length;
     if (this.#open.size >= MAX_STREAMS || own >= MAX_OF_TOKEN) return undefined;
-    const stream = new OpenStream(of, sink, { worlds: this.worlds, tokens: this.tokens, log: this.log });
+    const stream = new OpenStream(of, sink, { worlds: this.worlds, contents: this.contents, tokens: this.tokens, log: this.log });
     this.#open.add(stream);
     return () => {
       this.#open.delete(stream);
       stream.end();
     };
+  }
+
+  /** A client with a session follows a resource, or no more. */
+  follow(clientId: string, uri: string, isOn: boolean): void {
+    for (const stream of this.#open) if (stream.of.clientId === clientId) stream.follow(uri, isOn);
+  }
+  updated(sessionId: string, uri: string, params: Json): void {
+    for (const stream of this.#open) stream.updated(sessionId, uri, params);
   }
 
   onModuleDestroy(): void {
@@ -57,6 +81,7 @@ export class Streams implements OnModuleDestroy {
 
 interface With {
   readonly worlds: Worlds;
+  readonly contents: Contents;
   readonly tokens: EdgeTokens;
   readonly log: Logger;
 }
@@ -64,9 +89,12 @@ interface With {
 class OpenStream {
   readonly #unwatch: () => void;
   readonly #ticker: NodeJS.Timeout;
+  readonly #versions = new Map<List, string>();
+  readonly #uris: Set<string>;
+  #sessionId: string | undefined;
   #timer: NodeJS.Timeout | undefined;
   #lookedAt = -NEXT_MS;
-  #hash: string | undefined;
+  #ticks = 0;
   #isEnded = false;
 
   constructor(
@@ -74,9 +102,11 @@ class OpenStream {
     readonly sink: StreamSink,
     private readonly use: With,
   ) {
+    this.#uris = new Set(of.uris);
     this.#unwatch = use.worlds.watch((change) => this.#heard(change));
     this.#ticker = setInterval(() => void this.#tick(), LOOK_MS);
     void this.#look();
+    void this.#subscribe();
   }
 
   end(): void {
@@ -84,6 +114,17 @@ class OpenStream {
     this.#unwatch();
     clearInterval(this.#ticker);
     clearTimeout(this.#timer);
+  }
+
+  follow(uri: string, isOn: boolean): void {
+    if (!isOn) this.#uris.delete(uri);
+    else if (this.#uris.size < MAX_FOLLOWED) this.#uris.add(uri);
+  }
+
+  updated(sessionId: string, uri: string, params: Json): void {
+    if (sessionId !== this.#sessionId || this.#isEnded) return;
+    // A server may tell of an address below one that is followed.
+    if ([...this.#uris].some((followed) => followed === uri || serverIn(followed)?.uri === uri)) this.sink.updated(uri, params);
   }
 
   #heard({ projectId, agentId }: Change): void {
@@ -100,19 +141,38 @@ class OpenStream {
 
   async #look(): Promise<void> {
     this.#lookedAt = performance.now();
+    const { caller, naming, lists } = this.of;
     try {
-      const { toolsHash } = await this.use.worlds.of(this.of.caller, this.of.naming);
-      const isOther = this.#hash !== undefined && this.#hash !== toolsHash;
-      this.#hash = toolsHash;
-      if (isOther && !this.#isEnded) this.sink.toolsChanged();
+      const { toolsHash, run } = await this.use.worlds.of(caller, naming);
+      this.#sessionId = run.sessionId;
+      if (lists.tools) this.#compare('tools', toolsHash);
+      for (const list of ['prompts', 'resources'] as const)
+        if (lists[list]) this.#compare(list, await this.use.contents.version(list, this.of));
     } catch (error) {
       this.use.log.debug({ error }, 'what a stream’s client sees could not be read; it is looked at again');
     }
   }
 
+  #compare(list: List, version: string): void {
+    const before = this.#versions.get(list);
+    this.#versions.set(list, version);
+    if (before !== undefined && before !== version && !this.#isEnded) this.sink.changed(list);
+  }
+
   async #tick(): Promise<void> {
     const caller = await this.use.tokens.authenticate(this.of.bearer).catch(() => this.of.caller);
-    if (caller === undefined) this.sink.close();
-    else await this.#look();
+    if (caller === undefined) return this.sink.close();
+    await this.#look();
+    if (++this.#ticks % RENEWED_TICKS === 0) await this.#subscribe();
+  }
+
+  /** Subscriptions end by themselves where nobody asks for them again. */
+  async #subscribe(): Promise<void> {
+    for (const uri of this.#uris) {
+      if (this.#isEnded) return;
+      await this.use.contents
+        .subscribe(this.of, uri)
+        .catch((error: unknown) => this.use.log.debug({ error }, 'a resource could not be followed; it is tried again'));
+    }
   }
 }

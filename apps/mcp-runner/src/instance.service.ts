@@ -87,9 +87,7 @@ export class InstanceService implements BeforeApplicationShutdown {
   }
 
   /** Ends the instances of a server, but for those of the generation that is to stay. */
-  async closeServer({ serverId, keepGeneration, subject, reason }: Payload<typeof mcpBroker.closeInstance>): Promise<void> {
-    // Nobody signs in to a child: what it needs stands in its environment.
-    if (subject !== undefined) return;
+  async closeServer({ serverId, keepGeneration, reason }: Payload<typeof mcpBroker.closeInstance>): Promise<void> {
     const isMeant = (server: ResolvedServer): boolean => server.serverId === serverId && server.configGeneration !== keepGeneration;
     for (const start of this.starting.values()) if (isMeant(start.server)) start.abort.abort(new Error(reason));
     const ending = [...this.running.values()].filter(({ server }) => isMeant(server));

@@ -2,6 +2,7 @@ import { Hears, Listens } from '@ambit/bus';
 import { sessionService, toolGateway } from '@ambit/contracts';
 import { Controller, Inject } from '@nestjs/common';
 import type { z } from 'zod';
+import { EdgeCalls } from './edge.calls.js';
 import { InteractionWaits } from './interaction.waits.js';
 import { OpenCalls } from './open-calls.js';
 
@@ -10,6 +11,7 @@ export class AskBackHandlers {
   constructor(
     @Inject(InteractionWaits) private readonly waits: InteractionWaits,
     @Inject(OpenCalls) private readonly open: OpenCalls,
+    @Inject(EdgeCalls) private readonly edge: EdgeCalls,
   ) {}
 
   // Each replica has calls of its own that wait.
@@ -21,5 +23,6 @@ export class AskBackHandlers {
   @Listens(toolGateway.callLogged)
   logged({ operationId, ...log }: z.output<typeof toolGateway.callLogged.payload>): void {
     this.open.logged(operationId, log);
+    this.edge.logged(operationId, log);
   }
 }

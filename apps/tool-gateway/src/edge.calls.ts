@@ -1,5 +1,5 @@
 import { Bus, type Call } from '@ambit/bus';
-import { Fault, mcpEdge, platformFault, toolGateway, type Output, type Parsed } from '@ambit/contracts';
+import { Fault, mcpEdge, platformFault, toolGateway, type CallLog, type Output, type Parsed } from '@ambit/contracts';
 import { Inject, Injectable } from '@nestjs/common';
 import { AuthorityCache, type HeldAuthority } from './authority.cache.js';
 import { BatchRunner } from './batch.runner.js';
@@ -54,6 +54,11 @@ export class EdgeCalls {
   progressed(operationId: string, progress: Progress): void {
     const edgeId = this.#told.get(operationId);
     if (edgeId !== undefined) this.bus.signal(mcpEdge.callProgress, { operationId, ...progress }, { keys: { edgeId } });
+  }
+
+  logged(operationId: string, log: CallLog): void {
+    const edgeId = this.#told.get(operationId);
+    if (edgeId !== undefined) this.bus.signal(mcpEdge.callLogged, { operationId, ...log }, { keys: { edgeId } });
   }
 
   async #execute(input: Input, call: Call<typeof toolGateway.executeCall>): Promise<Executed> {

@@ -12,6 +12,8 @@ export const mcpEdge = {
     summary: 'Progress of a call that this edge waits for',
     payload: z.object({ operationId: Hex64, progress: z.number(), total: z.number().optional(), message: z.string().max(1_000).optional() }),
   }),
+  callLogged: signal('ambit.ctl.mcp-edge.v1.call.log.{edgeId}', { summary: 'A log message of a server within a call that this edge waits for', payload: z.object({ operationId: Hex64, level: z.string().max(20), logger: z.string().max(200).optional(), data: z.unknown() }) }),
+  resourceFollowed: signal('ambit.ctl.mcp-edge.v1.resource.follow.{clientId}', { summary: 'A client wants to hear of a resource, or no more, on the stream that some edge holds for it', payload: z.object({ clientId: ClientId, uri: z.string().max(8_192), isOn: z.boolean() }) }),
   requestCancelled: signal('ambit.ctl.mcp-edge.v1.request.cancel.{clientId}', {
     summary: 'A client cancels a request that some edge works on',
     payload: z.object({ clientId: ClientId, requestId: RequestId, reason: z.string().max(200) }),

@@ -52,10 +52,6 @@ export type BrokerDb = Pick<
   | 'brokerInstance'
   | 'brokerSecret'
   | 'brokerOwner'
-  | 'brokerChallenge'
-  | 'brokerCredential'
-  | 'brokerFlow'
-  | 'brokerClient'
 >;
 export type SkillDb = Pick<
   PrismaClient,

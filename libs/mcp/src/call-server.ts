@@ -37,8 +37,6 @@ export interface CallServerOptions {
     within: { readonly timeoutMs: number; readonly signal: AbortSignal },
   ) => Promise<JsonObject>;
   readonly tellLog: (gatewayId: string, log: Payload<typeof toolGateway.callLogged>) => void;
-  /** Whose credentials the instance carries, where somebody can sign in to its server. */
-  readonly credentials?: 'shared' | 'agent' | 'user' | undefined;
   readonly tellProgress: (gatewayId: string, progress: Payload<typeof toolGateway.callProgress>) => void;
 }
 
@@ -49,6 +47,8 @@ const LARGE_KEPT_BYTES = 256 * 1024 * 1024;
 const OPEN_CALLS = 1_000;
 const REMEMBERED = 8_192;
 const PROGRESS_EVERY_MS = 100;
+/** The first of a call are told however fast they come. */
+const PROGRESS_AT_ONCE = 20;
 const ASKS_OF_A_CALL = 64;
 const ASK_CHARACTERS = 64 * 1024;
 const LOGS_OF_A_CALL = 1_000;
@@ -185,10 +185,12 @@ export class CallServer {
 
   private progressOf(input: Parsed<ExecuteCall>): (progress: Progress) => void {
     let nextAt = 0;
+    let told = 0;
     return ({ progress, total, message }) => {
       const now = performance.now();
-      // Progress is a level, not a sum: what comes too fast may be left out.
-      if (now < nextAt) return;
+      // Progress is a level, not a sum: of many, what comes too fast may be left out.
+      if (now < nextAt && told >= PROGRESS_AT_ONCE) return;
+      told++;
       nextAt = now + PROGRESS_EVERY_MS;
       this.options.tellProgress(input.gatewayId, {
         operationId: input.operationId,
@@ -207,23 +209,10 @@ export class CallServer {
       case 'refused':
         throw fault(mcpBroker.executeCall, 'TOOL_FAILED', { reason: `${outcome.message} (${outcome.code})` });
       case 'not_dispatched':
-        throw this.notDispatched(outcome.cause, outcome.message);
+        throw notDispatched(outcome.cause, outcome.message);
       case 'uncertain':
         throw uncertain(outcome, this.open.get(operationId)?.isCancelled === true);
     }
-  }
-
-  private notDispatched(cause: string, message: string): Fault {
-    const { credentials, pin } = this.options;
-    if (message === STALE) return fault(mcpBroker.executeCall, 'STALE_LEASE');
-    if (cause === 'cancelled') return platformFault('CANCELLED', undefined, 'The call was cancelled before it was sent');
-    if (cause === 'unauthorized' && credentials !== undefined)
-      return fault(mcpBroker.executeCall, 'AUTHORIZATION_REQUIRED', {
-        serverId: pin.serverId,
-        credentials,
-        reason: 'The server asks for a sign-in',
-      });
-    return fault(mcpBroker.executeCall, 'SERVER_UNAVAILABLE', { reason: message });
   }
 
   /** A result as it may travel: a large one is kept here, to be read by pages under this id. */
@@ -263,6 +252,12 @@ export class CallServer {
 }
 
 const STALE = 'The lease of this instance is not certainly held any more';
+
+function notDispatched(cause: string, message: string): Fault {
+  if (message === STALE) return fault(mcpBroker.executeCall, 'STALE_LEASE');
+  if (cause === 'cancelled') return platformFault('CANCELLED', undefined, 'The call was cancelled before it was sent');
+  return fault(mcpBroker.executeCall, 'SERVER_UNAVAILABLE', { reason: message });
+}
 
 function uncertain(outcome: CallOutcome & { readonly status: 'uncertain' }, isCancelled: boolean): Fault {
   switch (outcome.cause) {

@@ -141,7 +141,7 @@ export class McpSession {
     try {
       let round: Round = {};
       for (let rounds = 1; ; rounds++) {
-        const result = await this.client.request(wireRequest(request, round), ANY, requestOptions(options, startedAt));
+        const result = await this.client.request(wireRequest(request, round, this.facts.era), ANY, requestOptions(options, startedAt));
         if (!isRecord(result))
           return { status: 'uncertain', cause: 'invalid_result', message: 'The server answered with something that is no result object' };
         if ('method' in request || !isInputRequiredResult(result))
@@ -164,12 +164,17 @@ export class McpSession {
   }
 }
 
+const LOG_LEVEL = 'info';
+
 function wireRequest(
   request: CallRequest | PlainRequest,
   round: Round,
+  era: 'legacy' | 'modern',
 ): { readonly method: string; readonly params: Record<string, unknown> } {
   if ('method' in request) return { method: request.method, params: { ...request.params } };
-  return { method: 'tools/call', params: { name: request.name, arguments: request.arguments, ...round } };
+  // In the stateless revision a server logs what its caller asks for with the call, and nothing otherwise.
+  const meta = era === 'modern' ? { _meta: { 'io.modelcontextprotocol/logLevel': LOG_LEVEL } } : {};
+  return { method: 'tools/call', params: { name: request.name, arguments: request.arguments, ...round, ...meta } };
 }
 
 function askedInVain(rounds: number): CallOutcome {

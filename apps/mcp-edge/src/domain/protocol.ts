@@ -16,6 +16,8 @@ export const META_KEY = {
   idempotencyKey: 'ambit/idempotencyKey',
   /** Ours: the decision that a call waits for. */
   interaction: 'ambit/interaction',
+  /** Ours: which of the servers behind us something comes from. */
+  server: 'ambit/server',
 } as const;
 
 /** What the headers of a request say of it. */
@@ -49,7 +51,7 @@ export function readEnvelope({ method, params }: { readonly method: string; read
   if (typeof version === 'string' && version !== MODERN)
     throw new RpcError(CODE.unsupportedVersion, `Protocol version ${version} is not served here`, {
       status: 400,
-      data: { supported: [MODERN, ...LEGACY], requested: version },
+      data: { supported: [MODERN], requested: version },
     });
   if (typeof version !== 'string' || !isJson(capabilities))
     throw new RpcError(CODE.invalidParams, `A request of ${MODERN} carries ${missing.join(' and ')} in params._meta`, {

@@ -1,0 +1,11 @@
+// Which suites are run, and what of each is known not to pass, with the reason.
+
+/** Nothing here is a stream that has to be taken up again: a call that takes long is one request, and goes on where the client asks again for it. */
+const POLLING =
+  'the call is answered at once and with JSON, so that no stream is there to be closed and polled; the suite then has nothing to check';
+
+export const SUITES = [
+  { name: '0.1.16 all', version: '0.1.16', args: ['--suite', 'all'], baseline: { 'server-sse-polling': POLLING } },
+  { name: '0.2.0-alpha.12 2025-11-25', version: '0.2.0-alpha.12', args: ['--requirements', '2025-11-25'], baseline: {} },
+  { name: '0.2.0-alpha.12 2026-07-28', version: '0.2.0-alpha.12', args: ['--requirements', '2026-07-28'], baseline: {} },
+];
