@@ -1,8 +1,10 @@
 import { mcpBroker, services, type ServiceName } from '@ambit/contracts';
 import { startGuarded, type GuardedProcess } from '@ambit/embedded';
 import { until } from '@ambit/testing';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { http } from '../system/http.js';
 import { Scene } from '../system/scene.js';
 import type { Kill } from './books.js';
 import { VICTIMS, type PlannedKill, type Victim } from './plan.js';
@@ -121,7 +123,9 @@ export class Stage {
     const { system } = this.scene;
     for (let index = 1; index <= WORKERS; index++) {
       const label = `worker-${index}`;
-      const credentials = await system.workerCredentials({ agentId: this.agentId, credentialName: label });
+      const { body } = await http(system, 'POST /v1/worker', { body: { name: label, agentId: this.agentId } });
+      const credentials = join(system.logFolder, `${label}.creds`);
+      await writeFile(credentials, String(body['credentials']), { mode: 0o600 });
       let running: GuardedProcess | undefined;
       const member: Member = {
         label,

@@ -34,9 +34,14 @@ export function checksOf(books: Books, demands: Demands): Check[] {
   ];
 }
 
+/** What is sent to a process right after its signal was noted is still taken, and lost. */
+const TAKES_EFFECT_MS = 100;
+
 /** In flight at a kill: claimed before it, and not ended yet. */
 export function inFlightAt({ at }: Pick<Kill, 'at'>, operations: readonly Operation[]): Operation[] {
-  return operations.filter(({ claims, ends }) => claims.some((claimed) => claimed <= at) && !ends.some((end) => end.at <= at));
+  return operations.filter(
+    ({ claims, ends }) => claims.some((claimed) => claimed <= at + TAKES_EFFECT_MS) && !ends.some((end) => end.at <= at),
+  );
 }
 
 export function isParked({ ends }: Operation): boolean {

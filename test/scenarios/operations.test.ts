@@ -20,6 +20,7 @@ import {
   type ServiceUse,
 } from '@ambit/contracts';
 import { canariesIn, canary, collect, collectEndedCalls, until } from '@ambit/testing';
+import { connect as connectSdk } from '@ambit/worker';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { headers, nkeys, type MsgHdrs } from '@nats-io/nats-core';
@@ -400,3 +401,27 @@ verifies(
     await connection.close();
   },
 );
+
+it('a worker renews what is old as it starts and keeps it in its file; one that is let in no more ends, and says so', async () => {
+  const agent = await scene.agent();
+  const { body } = await http(scene.system, 'POST /v1/worker', { body: { name: 'kept', agentId: agent.id } });
+  const old = { agentId: agent.id, credentialName: 'kept', keyOf: String(body['credentials']), issuedIn: -2_400, expiresIn: 1_200 };
+  const path = await scene.system.workerCredentials(old);
+  const before = await readFile(path, 'utf8');
+  const worker = await connectSdk({ url: scene.system.natsUrl, credentials: path });
+  const working = worker.work(agent.id, () => Promise.resolve());
+  await until(async () => (await readFile(path, 'utf8')) !== before);
+  await worker.close();
+  await working;
+  const kept = await readFile(path, 'utf8');
+  expect(kept.replace(/[\w.-]{200,}/, '')).toBe(before.replace(/[\w.-]{200,}/, ''));
+  const [, claims = ''] = kept.split('.');
+  const { exp } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { exp: number };
+  expect(exp - Date.now() / 1_000).toBeGreaterThan(3_500);
+  const again = await connect({ servers: scene.system.natsUrl, authenticator: credsAuthenticator(Buffer.from(kept)) });
+  await again.close();
+
+  const short = await scene.system.workerCredentials({ agentId: agent.id, credentialName: 'short', expiresIn: 3 });
+  const lost = await connectSdk({ url: scene.system.natsUrl, credentials: short, onError: () => undefined });
+  await expect(lost.work(agent.id, () => Promise.resolve())).rejects.toThrow('lets this worker in no more');
+});

@@ -14,6 +14,7 @@ import {
   type Installation,
 } from '@ambit/identity';
 import { searchStored, watchWire } from '@ambit/testing';
+import { nkeys } from '@nats-io/nats-core';
 import { connect, credsAuthenticator, type NatsConnection } from '@nats-io/transport-node';
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -40,6 +41,12 @@ export interface WorkerOptions {
   readonly agentId: string;
   readonly credentialName?: string;
   readonly pools?: readonly string[];
+  /** The key in this credentials file, in place of a new one. */
+  readonly keyOf?: string;
+  /** Seconds from now. @default 0 */
+  readonly issuedIn?: number;
+  /** Seconds from now. @default 3_600 */
+  readonly expiresIn?: number;
 }
 
 /** The built services as processes on servers of their own, behind the same walls as an installation. */
@@ -260,13 +267,22 @@ async function runInit({ nats, postgres, keys, resolver }: InitOptions, more: re
   return init.lastOutput();
 }
 
-function signWorker({ keys, accounts }: Installation, { agentId, credentialName = 'main', pools = ['shared'] }: WorkerOptions): string {
+function signWorker({ keys, accounts }: Installation, worker: WorkerOptions): string {
+  const { agentId, credentialName = 'main', pools = ['shared'], keyOf, issuedIn = 0, expiresIn = 3_600 } = worker;
   const account = [...accounts].find(([, { name }]) => name === ACCOUNT.workers)?.[0];
   if (account === undefined) throw new Error('the installation has no account for workers');
-  const userKey = makeUserKey();
+  const seed = /SU[A-Z0-9]{40,}/.exec(keyOf ?? '')?.[0];
+  const userKey = seed === undefined ? makeUserKey() : nkeys.fromSeed(Buffer.from(seed));
   const permissions = workerPermissions(allContracts(), { agentId, credentialName, pools });
   const jwt = signUser(
-    { name: credentialName, userKey: userKey.getPublicKey(), permissions, account, issuedAt: seconds(), expiresAt: seconds() + 3_600 },
+    {
+      name: credentialName,
+      userKey: userKey.getPublicKey(),
+      permissions,
+      account,
+      issuedAt: seconds() + issuedIn,
+      expiresAt: seconds() + expiresIn,
+    },
     keys.workersSigning,
   );
   return credentialsFile(jwt, userKey);

@@ -1,6 +1,7 @@
 import { Bus, type Call } from '@ambit/bus';
 import { fault, platformFault, refusals, sessionService, toolGateway, type Output, type Parsed } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
+import { agents } from './agent.repository.js';
 import { refusedResult } from './domain/decision.js';
 import { userVisible } from './domain/faults.js';
 import type { RunRecord } from './domain/run-state.js';
@@ -44,6 +45,10 @@ export class StepService {
       });
     const from = { contract: sessionService.stepRun, agentId: call.keys.agentId, ref: input };
     const { run } = await guarded(this.transactions.read, from);
+    if (input.calls.length > 0 && (await agents.find(this.transactions.read, run.agentId))?.kind === 'acp')
+      throw platformFault('INVALID_INPUT', {
+        issues: [{ path: 'calls', message: 'an ACP agent reaches its tools through the edge; a step of its run has none' }],
+      });
     await this.results.absorb(run);
     if (!(await this.progress.look(run))) throw fault(sessionService.stepRun, 'TURN_ENDED');
     const cut = input.calls.length > 0 && isCutOff(input.stop);

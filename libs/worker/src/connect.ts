@@ -63,6 +63,7 @@ export class AmbitWorker {
   private readonly attempts = new Map<string, AbortController>();
   private credentialsTimer: NodeJS.Timeout | undefined;
   private ended: Promise<void> | undefined;
+  private failure: Error | undefined;
   private readonly onSignal = (): void => void this.close();
 
   constructor(
@@ -75,9 +76,10 @@ export class AmbitWorker {
   ) {
     process.once('SIGTERM', this.onSignal);
     process.once('SIGINT', this.onSignal);
+    void connection.closed().then((error) => this.cutOff(error));
   }
 
-  /** Takes the agent's runs until the worker closes; resolves then. */
+  /** Takes the agent's runs until the worker closes; resolves then. Rejects when the platform lets it in no more. */
   async work(agentId: string, handler: Handler, options: WorkOptions = {}): Promise<void> {
     const pool = options.pool ?? 'shared';
     const concurrency = options.concurrency ?? 8;
@@ -94,6 +96,7 @@ export class AmbitWorker {
       this.take(message, { platform, handler, host, places, holds: options.holds ?? ((place) => host.holds(place)) }),
     );
     await this.ended;
+    if (this.failure !== undefined) throw this.failure;
   }
 
   /** Stops taking runs, aborts the running ones so that they are redelivered, and leaves. */
@@ -142,14 +145,25 @@ export class AmbitWorker {
     return null;
   }
 
+  /** The connection is closed for good: with what it has, this process is let in no more. */
+  private cutOff(error: unknown): void {
+    if (this.closing.signal.aborted) return;
+    const why = error instanceof Error ? error.message : 'it was closed';
+    this.failure = new Error(
+      `NATS lets this worker in no more (${why}); where its credentials have expired or were revoked, make new ones: ambit worker create`,
+      { cause: error },
+    );
+    void this.close();
+  }
+
   private async leave(): Promise<void> {
     clearInterval(this.credentialsTimer);
     process.off('SIGTERM', this.onSignal);
     process.off('SIGINT', this.onSignal);
     this.closing.abort(new Error('the worker is shutting down'));
     await Promise.allSettled(this.running);
-    await Promise.all([...this.hosts].map((host) => host.stop()));
-    await this.connection.drain();
+    await Promise.allSettled([...this.hosts].map((host) => host.stop()));
+    if (!this.connection.isClosed()) await this.connection.drain();
   }
 
   private hearCancels(agentId: string, host: ToolHost): void {
@@ -222,10 +236,13 @@ export class AmbitWorker {
   private keepCredentials(agentId: string): void {
     const { credentials } = this.options;
     if (credentials === undefined || this.credentialsTimer !== undefined) return;
-    this.credentialsTimer = setInterval(() => {
+    const check = (): void => {
       if (!credentials.isDue({ nowMs: Date.now(), stopwatchMs: performance.now() })) return;
       credentials.renew(this.connection, agentId).catch(this.options.onError);
-    }, CHECK_CREDENTIALS_MS);
+    };
+    this.credentialsTimer = setInterval(check, CHECK_CREDENTIALS_MS);
     this.credentialsTimer.unref();
+    // The file may be older than this process.
+    check();
   }
 }

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { adminApi, type Keys } from '@ambit/contracts';
 import { jwtAuthenticator, nkeys, type Authenticator, type NatsConnection } from '@nats-io/nats-core';
 import { z } from 'zod';
@@ -10,7 +10,13 @@ const Claims = z.looseObject({
   nats: z.looseObject({ sub: z.looseObject({ allow: z.array(z.string()).optional() }).optional() }),
 });
 
-/** A worker's credentials file: its user JWT, renewed hourly, and the seed that never leaves this process. */
+const JWT_OF = /-----BEGIN NATS USER JWT-----\s*([\w.-]+)\s*-+END/;
+const JWT = /(-----BEGIN NATS USER JWT-----\s*)[\w.-]+(\s*-+END)/;
+
+/**
+ * A worker's credentials file: its user JWT, which lives an hour and is renewed at half of that, and the seed that never leaves this process. A renewed
+ * JWT is written into the file, so that a worker that starts again finds it there.
+ */
 export class Credentials {
   /** By the stopwatch of this process. */
   private gotAt: number | undefined;
@@ -18,15 +24,16 @@ export class Credentials {
   private constructor(
     private jwt: string,
     private readonly seed: Uint8Array,
+    private readonly path: string,
   ) {}
 
   static async read(path: string): Promise<Credentials> {
     const text = await readFile(path, 'utf8');
-    const jwt = /-----BEGIN NATS USER JWT-----\s*([\w.-]+)\s*-+END/.exec(text)?.[1];
+    const jwt = JWT_OF.exec(text)?.[1];
     const seed = /-----BEGIN USER NKEY SEED-----\s*(SU[A-Z0-9]+)\s*-+END/.exec(text)?.[1];
     if (jwt === undefined || seed === undefined)
       throw new Error(`${path} is not a credentials file: it needs a user JWT and a seed, as "ambit worker create" writes them`);
-    return new Credentials(jwt, new TextEncoder().encode(seed));
+    return new Credentials(jwt, new TextEncoder().encode(seed), path);
   }
 
   get authenticator(): Authenticator {
@@ -52,7 +59,7 @@ export class Credentials {
     return leftMs > lifeMs || leftMs < lifeMs / 2;
   }
 
-  /** Gets a fresh JWT for this worker's own key. It is used from the next (re)connection on. */
+  /** Gets a fresh JWT for this worker's own key, used from the next (re)connection on. Throws also where it cannot be kept in the file. */
   async renew(connection: NatsConnection, agentId: string): Promise<void> {
     const pair = nkeys.fromSeed(this.seed);
     const publicKey = pair.getPublicKey();
@@ -62,6 +69,27 @@ export class Credentials {
     const { jwt } = await ask(connection, adminApi.renewCredential, { input: { publicKey, proof, at }, keys });
     this.jwt = jwt;
     this.gotAt = performance.now();
+    await this.keep();
+  }
+
+  /** In one step: whoever reads the file finds the old JWT or the new one. */
+  private async keep(): Promise<void> {
+    const text = await readFile(this.path, 'utf8');
+    const { mode } = await stat(this.path);
+    const next = `${this.path}.${process.pid}.new`;
+    try {
+      await writeFile(
+        next,
+        text.replace(JWT, (_all, before: string, after: string) => `${before}${this.jwt}${after}`),
+        { mode, flag: 'wx' },
+      );
+      await rename(next, this.path);
+    } catch (error) {
+      await rm(next, { force: true }).catch(() => undefined);
+      throw new Error(`the renewed credentials could not be written to ${this.path}: a restart in more than an hour will need new ones`, {
+        cause: error,
+      });
+    }
   }
 
   private claims(): z.output<typeof Claims> {
