@@ -1,16 +1,18 @@
 // Long because one started system shows all that is promised of agents of the Agent Client Protocol.
-import { sessionService, type Agent } from '@ambit/contracts';
+import { mcpBroker, sessionService, toolGateway, type Agent } from '@ambit/contracts';
 import { collect, until } from '@ambit/testing';
 import { connect, type AmbitWorker } from '@ambit/worker';
 import { acpAgent, type AcpAgent, type AcpOptions } from '@ambit/worker/acp';
 import { testRun } from '@ambit/worker/testing';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { bob, Scene } from '../system/scene.js';
+import { intend } from '../system/by-hand.js';
+import { bob, RULES, Scene } from '../system/scene.js';
 import { verifies } from '../verifies.js';
 
 jest.setTimeout(120_000);
@@ -31,8 +33,9 @@ const errors: unknown[] = [];
 beforeAll(async () => {
   root = await realpath(await mkdtemp(join(tmpdir(), 'ambit-acp-')));
   scene = await Scene.start({
-    services: ['session-service', 'tool-gateway', 'mcp-broker', 'mcp-runner', 'skill-store', 'plugin-registry'],
+    services: ['admin-api', 'session-service', 'tool-gateway', 'mcp-broker', 'mcp-runner', 'mcp-edge', 'skill-store', 'plugin-registry'],
   });
+  await scene.server('one');
 });
 afterAll(async () => {
   await Promise.all(workers.map((worker) => worker.close()));
@@ -363,6 +366,110 @@ verifies(
     expect((await desk.called())[2]?.params).toMatchObject({ methodId: 'second' });
   },
 );
+
+verifies(
+  ['R-ACP-1#1', 'R-ACP-1#2'],
+  'its session has tools of MCP servers alone, and its worker has none of them executed by the gateway',
+  async () => {
+    const { id: agentId } = await scene.bus.call(sessionService.putAgent, {
+      id: `acp-${randomUUID().slice(0, 8)}`,
+      kind: 'acp',
+      policy: { servers: null, skills: null, plugins: null, rules: RULES },
+    });
+    await scene.bus.call(sessionService.ensurePool, { agentId, pool: 'shared' });
+    const hand = await scene.worker({ id: agentId });
+    await scene.send({ id: agentId });
+    const run = await hand.begin();
+    const { tools, skills } = await hand.snapshot(run.ref.fingerprint);
+    expect(tools.map(({ name }) => name.split('__')[0])).toEqual(tools.map(() => 'mcp'));
+    expect(tools.length).toBeGreaterThan(0);
+    expect(skills).toEqual([]);
+    const name = randomUUID();
+    await expect(run.use(intend('mcp__one__count', { name }))).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+      data: { issues: [{ path: 'calls' }] },
+    });
+    const calls = [intend('mcp__one__count', { name }), intend('tape_info')];
+    const answer = await hand.ask(toolGateway.executeBatch, { ...run.ref, step: run.opened.step, calls });
+    expect(answer.body).toMatchObject({ code: 'BAD_ARGUMENTS' });
+    expect(await scene.counting.ran('count', name)).toBe(0);
+    await run.finish('completed');
+  },
+);
+
+verifies(
+  ['R-ACP-6#1', 'R-ACP-6#2', 'R-ACP-6#3', 'R-ACP-6#4'],
+  'the tools of its run come to it through the edge: those of its own servers, without their secrets, and as they were when the run began',
+  async () => {
+    const secret = { transport: { ...stdio('chosen'), env: { ...scene.counting.environment, HIDDEN: 'a secret of the server' } } };
+    const chosen = await scene.server('chosen', secret);
+    await scene.server('other');
+    const later = await scene.server('later');
+    const broken = await scene.bus.call(mcpBroker.putServer, {
+      ...scene.counting.server('broken'),
+      transport: { type: 'stdio', command: process.execPath, args: ['--eval', 'process.exit(3)'] },
+    });
+    const policy = (...servers: readonly { readonly id: string }[]) => ({
+      servers: servers.map(({ id }) => id),
+      skills: null,
+      plugins: null,
+      rules: RULES,
+    });
+    const [edgeUrl = ''] = scene.system.edgeUrls;
+    const desk = await Desk.of({ capabilities: { mcpCapabilities: { http: true } } }, { edgeUrl });
+    await scene.bus.call(sessionService.putAgent, { id: desk.agent.id, kind: 'acp', policy: policy(chosen, broken) });
+    const sceneId = randomUUID();
+    const gate = join(root, randomUUID());
+    const name = randomUUID();
+    const open = desk.asks(
+      [
+        { list: true },
+        { call: { name: 'mcp__chosen__count', arguments: { name } } },
+        { call: { name: 'mcp__other__count', arguments: { name } } },
+        { until: gate },
+        { list: true },
+      ],
+      { sceneId },
+    );
+    await until(async () => (await scene.counting.ran('count', name)) === 1);
+    await scene.bus.call(sessionService.putAgent, { id: desk.agent.id, kind: 'acp', policy: policy(chosen, broken, later) });
+    await writeFile(gate, '');
+    const [before, called, foreign, still] = await open;
+    expect(before).toEqual(still);
+    expect(JSON.stringify(before)).toContain('mcp__chosen__count');
+    expect(JSON.stringify(before)).not.toMatch(/mcp__(other|later|broken)__/);
+    expect(called).toMatchObject({ content: [{ type: 'text' }] });
+    expect(called).not.toMatchObject({ isError: true });
+    expect(foreign?.code ?? foreign?.['isError']).toBeTruthy();
+    expect(await scene.counting.ran('count', name)).toBe(1);
+    const [next] = await desk.asks([{ list: true }], { sceneId });
+    expect(JSON.stringify(next)).toContain('mcp__later__count');
+    const told = await desk.called();
+    expect(JSON.stringify(told)).not.toContain('a secret of the server');
+    const servers = told.find(({ method }) => method === 'session/new')?.params['mcpServers'];
+    expect(servers).toMatchObject([{ type: 'http', name: 'ambit', url: edgeUrl }]);
+    // What opens a run opens nothing once it has ended.
+    const [{ headers }] = servers as [{ headers: [{ value: string }] }];
+    const late = new Client({ name: 'late', version: '1' });
+    const requestInit = { headers: { authorization: headers[0].value } };
+    await late.connect(new StreamableHTTPClientTransport(new URL(edgeUrl), { requestInit }));
+    const refused = await late.callTool({ name: 'mcp__chosen__count', arguments: { name } }).catch(({ message }: Error) => ({ message }));
+    expect(refused).toMatchObject('message' in refused ? {} : { isError: true });
+    await late.close();
+    expect(await scene.counting.ran('count', name)).toBe(1);
+  },
+);
+
+function stdio(slug: string) {
+  const { transport } = scene.counting.server(slug);
+  if (transport.type !== 'stdio') throw new Error('counting servers are programs');
+  return transport;
+}
+
+it('an agent that ends by itself fails its run with its last words', async () => {
+  const desk = await Desk.of();
+  expect(await desk.run([{ die: true }])).toMatchObject({ status: 'failed' });
+});
 
 it('an agent that was interrupted is not asked the same again', async () => {
   const desk = await Desk.of();

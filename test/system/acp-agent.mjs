@@ -1,6 +1,7 @@
 // An agent of the Agent Client Protocol whose prompts are scripts: a JSON array of what it asks its client for; it says the answers as JSON.
 // First argument: what it advertises and how it behaves. Second: a file where it notes each method that it was called with.
 import * as acp from '@agentclientprotocol/sdk';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { appendFileSync, existsSync, writeFileSync } from 'node:fs';
 import { Readable, Writable } from 'node:stream';
 
@@ -25,8 +26,18 @@ app.onRequest(served.authenticate, ({ params }) => {
   note('authenticate', params);
   return {};
 });
+let servers = [];
+/** Does something with the first MCP server that the agent was told of. */
+async function withServer(work) {
+  const [{ url, headers }] = servers;
+  const client = new Client({ name: 'scripted', version: '1' });
+  const requestInit = { headers: Object.fromEntries(headers.map(({ name, value }) => [name, value])) };
+  await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit }));
+  return work(client).finally(() => client.close());
+}
 app.onRequest(served.session.new, async ({ params, client }) => {
   note('session/new', params);
+  servers = params.mcpServers;
   if (how.needsSignIn && !existsSync(`${notes}.signed-in`)) throw acp.RequestError.authRequired();
   const sessionId = `acp-${process.pid}`;
   if (how.early) await client.notify(theirs.session.update, chunk(sessionId, 'early '));
@@ -58,6 +69,10 @@ app.onRequest(served.session.prompt, async ({ params, client }) => {
       if (how.deaf) await new Promise(() => setInterval(() => undefined, 1_000));
       return { stopReason: 'cancelled' };
     } else if (step.die === true) process.exit(7);
+    else if (step.list === true) answers.push(await withServer(async (mcp) => (await mcp.listTools()).tools.map(({ name }) => name)));
+    else if (step.call !== undefined)
+      answers.push(await withServer((mcp) => mcp.callTool(step.call)).catch((error) => ({ code: error.code, message: error.message })));
+    else if (step.until !== undefined) while (!existsSync(step.until)) await new Promise((resolve) => setTimeout(resolve, 50));
     else
       try {
         const filled = Object.fromEntries(Object.entries(given).map(([name, value]) => [name, known[value?.of ?? ''] ?? value]));

@@ -38,6 +38,10 @@ export class BusHandlers {
     return this.edge.resolve(hash);
   }
 
+  @Answers(adminApi.issueRunToken) issue(input: Parsed<typeof adminApi.issueRunToken>, call: Call) {
+    return this.edge.issueForRun(input, call);
+  }
+
   @Hears(sessionService.interactionRequested, FEW) requested(event: Payload<typeof sessionService.interactionRequested>) {
     return this.notify.requested(event);
   }

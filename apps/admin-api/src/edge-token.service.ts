@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { Bus } from '@ambit/bus';
-import { adminApi, fault, httpApi, sessionService, type EdgeToken } from '@ambit/contracts';
+import { Bus, traceIdOf, type Call } from '@ambit/bus';
+import { adminApi, fault, httpApi, sessionService, type EdgeToken, type Output, type Parsed } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { auditOf } from './admin-audit.js';
 import { hashToken } from './auth.service.js';
@@ -12,6 +12,8 @@ import { paged, type Page } from './paging.js';
 const newEdgeToken = (): string => `ambit_edge_${randomBytes(32).toString('base64url')}`;
 /** Use is noted once in that time. */
 const NOTED_MS = 60_000;
+/** A run that goes on for longer asks again. */
+const RUN_TOKEN_MS = 24 * 3_600_000;
 
 /** Tokens with which MCP clients use an agent's tools for a principal: issued, listed, revoked, and told to the edge by their hash. */
 @Injectable()
@@ -52,6 +54,48 @@ export class EdgeTokenService {
     };
     const audit = auditOf(request, { action: 'edge-token.created', target: row.id, projectId: agent.projectId, reason: body.name });
     return { ...(await this.tokens.create(row, audit)), token };
+  }
+
+  /** Of a worker's run: it is asked for by whoever knows the run, and reaches nothing else. */
+  async issueForRun(
+    { agentId, projectId, principal, runId }: Parsed<typeof adminApi.issueRunToken>,
+    call: Call,
+  ): Promise<Output<typeof adminApi.issueRunToken>> {
+    const now = new Date();
+    const token = newEdgeToken();
+    const expiresAt = new Date(now.getTime() + RUN_TOKEN_MS);
+    const id = randomUUID();
+    await this.tokens.create(
+      {
+        id,
+        hash: hashToken(token),
+        name: `run ${runId}`,
+        agentId,
+        projectId,
+        principal,
+        sessionId: null,
+        runId,
+        names: 'qualified',
+        expiresAt,
+        createdAt: now,
+      },
+      {
+        at: now.toISOString(),
+        principal: null,
+        actor: { id: `worker:${agentId}`, kind: 'worker', issuer: 'local', display: agentId },
+        via: null,
+        projectId,
+        action: 'edge-token.created',
+        target: id,
+        beforeDigest: null,
+        afterDigest: null,
+        rule: null,
+        reason: `run ${runId}`,
+        traceId: traceIdOf(call.traceparent),
+        retention: 'audit',
+      },
+    );
+    return { token, expiresAt: expiresAt.toISOString() };
   }
 
   async revoke(request: RequestContext<typeof httpApi.revokeEdgeToken>) {

@@ -1,5 +1,5 @@
-import type { Call } from '@ambit/bus';
-import { fault, sessionService, type Agent, type Output, type Parsed } from '@ambit/contracts';
+import { Bus, type Call } from '@ambit/bus';
+import { adminApi, fault, sessionService, type Agent, type Output, type Parsed } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { agents, withFresh } from './agent.repository.js';
 import { placeKey } from './domain/session-key.js';
@@ -13,6 +13,7 @@ import { sessions, type SessionRecord } from './session.repository.js';
 import { Snapshots } from './snapshot.service.js';
 import { Transactions, type Unit } from './transactions.repository.js';
 import { WhoseReader } from './whose.service.js';
+import { guarded } from './worker-guard.js';
 
 type Open = Parsed<typeof sessionService.openEdge>;
 type Opened = Output<typeof sessionService.openEdge>;
@@ -26,6 +27,7 @@ const NOTED_MS = 60_000;
 @Injectable()
 export class EdgeService {
   constructor(
+    private readonly bus: Bus,
     private readonly transactions: Transactions,
     private readonly snapshots: Snapshots,
     private readonly whose: WhoseReader,
@@ -34,6 +36,19 @@ export class EdgeService {
   /** The run that a token opens, with the snapshot of the world as it is now. An unchanged world costs no write. */
   async open(input: Open, call: Call): Promise<Opened> {
     return input.runId === null ? withFresh(() => this.#open(input, call)) : this.#ofWorker(input, input.runId);
+  }
+
+  /** What the program behind a worker's run comes to the edge with. */
+  async issue(
+    ref: Parsed<typeof sessionService.openRunEdge>,
+    call: Call<typeof sessionService.openRunEdge>,
+  ): Promise<Output<typeof sessionService.openRunEdge>> {
+    const from = { contract: sessionService.openRunEdge, agentId: call.keys.agentId, ref };
+    const { run } = await guarded(this.transactions.read, from);
+    const agent = await agents.find(this.transactions.read, run.agentId);
+    if (agent?.kind !== 'acp') throw fault(sessionService.openRunEdge, 'AGENT_KIND');
+    const { id: runId, agentId, projectId, principal } = run;
+    return this.bus.call(adminApi.issueRunToken, { agentId, projectId, principal: principal.id, runId });
   }
 
   /** A worker's run is its worker's: it is neither made nor composed anew here. */

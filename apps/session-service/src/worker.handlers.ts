@@ -2,6 +2,7 @@ import { Answers, type Call } from '@ambit/bus';
 import { sessionService, type Parsed } from '@ambit/contracts';
 import { Controller } from '@nestjs/common';
 import { AttemptService } from './attempt.service.js';
+import { EdgeService } from './edge.service.js';
 import { FinishService } from './finish.service.js';
 import { PermissionService } from './permission.service.js';
 import { RefreshService } from './refresh.service.js';
@@ -16,6 +17,7 @@ export class WorkerHandlers {
     private readonly refreshes: RefreshService,
     private readonly finishes: FinishService,
     private readonly permissions: PermissionService,
+    private readonly edges: EdgeService,
   ) {}
 
   @Answers(sessionService.startRun) start(input: Parsed<typeof sessionService.startRun>, call: Call<typeof sessionService.startRun>) {
@@ -41,6 +43,12 @@ export class WorkerHandlers {
     call: Call<typeof sessionService.askPermission>,
   ) {
     return this.permissions.ask(input, call);
+  }
+  @Answers(sessionService.openRunEdge) edge(
+    input: Parsed<typeof sessionService.openRunEdge>,
+    call: Call<typeof sessionService.openRunEdge>,
+  ) {
+    return this.edges.issue(input, call);
   }
   @Answers(sessionService.finishRun) finish(input: Parsed<typeof sessionService.finishRun>, call: Call<typeof sessionService.finishRun>) {
     return this.finishes.finish(input, call);

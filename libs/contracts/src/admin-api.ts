@@ -109,6 +109,11 @@ export const adminApi = {
     input: z.object({ hash: Hex64 }), output: EdgeToken,
     errors: { EDGE_TOKEN_UNKNOWN: { status: 401, retry: 'never', message: 'The token is unknown, expired or revoked' } }, idempotent: true,
   }),
+  issueRunToken: rpc('ambit.rpc.admin-api.v1.edge-token.issue', {
+    summary: 'A token with which the program behind a worker’s run uses that run’s tools, and no other’s; worth nothing once the run has ended',
+    input: z.object({ agentId: AgentId, projectId: ProjectId, principal: Principal.shape.id, runId: Uuid }),
+    output: z.object({ token: z.string(), expiresAt: Instant }), errors: {},
+  }),
   workerRevoked: event('ambit.evt.admin-api.v1.worker.revoked.{agentId}', { summary: 'A worker credential was revoked', payload: z.object({ agentId: AgentId, name: z.string(), at: Instant }) }),
   auditAppended: auditEvent('admin-api'),
 };

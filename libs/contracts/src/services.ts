@@ -49,9 +49,9 @@ export const services = {
       s.forkSession, s.clearSession, s.deleteSession, s.createDraft, s.getRun, s.listRuns, s.startDelegation, s.listDelegations, s.getDelegation, s.delegationLog, s.killDelegation,
       s.cancelRun, s.getAuthority, s.listTape, s.searchTape, s.tapeContext, s.requestInteractions, s.withdrawInteraction, s.getInteraction, s.listInteractions, s.decideInteraction, s.settleInteraction, s.recordResults, s.readSnapshot,
       s.erasePrincipal,
-      s.listSnapshots, s.explain, s.revokeOwner, s.ensurePool, s.removePool, s.openEdge, s.startRun, s.stepRun, s.readTape, s.renewRun, s.refreshRun, s.askPermission, s.finishRun,
+      s.listSnapshots, s.explain, s.revokeOwner, s.ensurePool, s.removePool, s.openEdge, s.startRun, s.stepRun, s.readTape, s.renewRun, s.refreshRun, s.askPermission, s.openRunEdge, s.finishRun,
     ],
-    calls: [g.listTools, g.listCalls, g.clearSession, b.catalogueHeads, b.cataloguePage, k.effectiveSkills, p.pluginSlots],
+    calls: [adminApi.issueRunToken, g.listTools, g.listCalls, g.clearSession, b.catalogueHeads, b.cataloguePage, k.effectiveSkills, p.pluginSlots],
     emits: [s.runChanged, s.tapeAppended, s.interactionRequested, s.interactionSettled, s.messagePosted, s.snapshotPublished, s.mappingPublished, s.agentChanged, s.delegationChanged, s.auditAppended],
     hears: [],
     enqueues: [s.runExecute, g.executeDeferred],
@@ -122,7 +122,7 @@ export const services = {
     stores: { reads: ['ambit_epochs'], writes: { ambit_epochs: ['plugin-registry.'], ambit_leases_60s: ['owner.'] }, journal: [], consumes: [] },
   },
   'admin-api': {
-    answers: [adminApi.renewCredential, adminApi.resolveEdgeToken],
+    answers: [adminApi.renewCredential, adminApi.resolveEdgeToken, adminApi.issueRunToken],
     calls: [
       s.listAudit, g.listAudit, b.listAudit, k.listAudit, p.listAudit,
       s.putProject, s.listProjects, s.putAgent, s.getAgent, s.listAgents, s.deleteAgent, s.matchAgent, s.receiveMessage, s.createSession, s.getSession, s.listSessions, s.updateSession, s.transferSession,

@@ -538,6 +538,11 @@ export const sessionService = {
     output: z.object({ interactionId: Uuid.nullable(), status: InteractionStatus }),
     errors: { ...own, ...refusing('APPROVAL_CAPACITY') }, idempotent: true,
   }),
+  openRunEdge: rpc('ambit.rpc.session-service.v1.run.edge.{agentId}', {
+    summary: 'A token with which an ACP agent reaches the tools of this run at the edge', audience: 'worker',
+    input: RunRefWithToken, output: z.object({ token: z.string(), expiresAt: Instant }),
+    errors: { ...own, AGENT_KIND: { status: 409, retry: 'never', message: 'Only an ACP agent reaches its tools through the edge; the calls of others are batches' } },
+  }),
   finishRun: rpc('ambit.rpc.session-service.v1.run.finish.{agentId}', {
     summary: 'Close the attempt; `waiting` suspends the run until its decisions are taken', audience: 'worker',
     input: RunRefWithToken.extend({ status: z.enum(['completed', 'waiting', 'failed', 'cancelled']), reason: z.string().max(2_000).optional(), code: z.enum(['WORKSPACE_UNAVAILABLE', 'WORKER_FAILED', 'LIMIT_REACHED']).optional() }),

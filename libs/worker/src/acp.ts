@@ -1,4 +1,12 @@
-import { client, methods, type ClientContext, type ContentBlock as PromptBlock, type PromptResponse } from '@agentclientprotocol/sdk';
+import {
+  client,
+  methods,
+  type ClientContext,
+  type ContentBlock as PromptBlock,
+  type InitializeResponse,
+  type McpServer,
+  type PromptResponse,
+} from '@agentclientprotocol/sdk';
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
@@ -27,6 +35,8 @@ export interface AcpOptions {
   readonly root: string;
   /** Folders of workspaces by their ids, in place of those below `root`. */
   readonly workspaces?: Readonly<Record<string, string>>;
+  /** Where the agent reaches the tools of its run: the edge's endpoint. An agent that speaks no MCP over HTTP is given none. @default AMBIT_EDGE_URL; none */
+  readonly edgeUrl?: string;
   /** Whether the agent may write files through the protocol. @default true */
   readonly write?: boolean;
   /** Whether the agent may run commands through the protocol. @default true */
@@ -187,8 +197,16 @@ class Agents {
       hasTerminals: terminals,
       signIn,
       signal: AbortSignal.any([run.signal, AbortSignal.timeout(startMs)]),
-      servers: () => Promise.resolve([]),
+      servers: (agent) => this.#servers(run, agent),
     });
+  }
+
+  /** The run's tools, as one server at the edge; nothing of any server is handed over itself. */
+  async #servers(run: Run, { agentCapabilities }: InitializeResponse): Promise<McpServer[]> {
+    const { edgeUrl = process.env.AMBIT_EDGE_URL } = this.options;
+    if (edgeUrl === undefined || agentCapabilities?.mcpCapabilities?.http !== true) return [];
+    const headers = [{ name: 'Authorization', value: `Bearer ${await run.edgeToken()}` }];
+    return [{ type: 'http', name: 'ambit', url: edgeUrl, headers }];
   }
 
   /** One prompt; cancelled with its run: the agent is told, and waited for a moment. */

@@ -16,7 +16,7 @@ export interface NatsPlatformOptions {
   readonly inboxPrefix: string;
 }
 
-/** The worker contract over NATS: eight calls, and snapshots by direct get. */
+/** The worker contract over NATS: nine calls, and snapshots by direct get. */
 export class NatsPlatform implements Platform {
   private readonly snapshots = new Map<string, SnapshotView>();
   private readonly keys: { readonly agentId: string };
@@ -45,6 +45,9 @@ export class NatsPlatform implements Platform {
   }
   async permission(run: AttemptKey, question: Permission): Promise<InteractionStatus> {
     return (await ask(this.options.connection, sessionService.askPermission, { input: { ...run, ...question }, keys: this.keys })).status;
+  }
+  edge(run: AttemptKey) {
+    return ask(this.options.connection, sessionService.openRunEdge, { input: run, keys: this.keys });
   }
   async finish(run: AttemptKey, finish: Finish): Promise<void> {
     await ask(this.options.connection, sessionService.finishRun, { input: { ...run, ...finish }, keys: this.keys });

@@ -32,6 +32,8 @@ export interface Platform {
   refresh(run: AttemptKey): Promise<{ readonly fingerprint: string }>;
   /** How a question to a person stands, asked now or before under the same key. */
   permission(run: AttemptKey, question: Permission): Promise<InteractionStatus>;
+  /** A token with which the program behind an ACP agent's run uses the run's tools at the edge. */
+  edge(run: AttemptKey): Promise<{ readonly token: string }>;
   finish(run: AttemptKey, finish: Finish): Promise<void>;
   output(run: RunKey, text: string): void;
 }

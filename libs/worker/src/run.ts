@@ -139,6 +139,11 @@ export class Run {
     }
   }
 
+  /** What opens this run's tools at the edge, for the program of an ACP agent. */
+  async edgeToken(): Promise<string> {
+    return (await this.platform.edge(this.key)).token;
+  }
+
   private async say(step: number, said: Said): Promise<readonly CallResult[]> {
     const calls = [...(said.calls ?? [])];
     await this.store(step, said);

@@ -136,6 +136,9 @@ class MemoryPlatform implements Platform {
   permission(_run: AttemptKey) {
     return Promise.resolve(this.answers.shift() === 'allow' ? ('allowed' as const) : ('denied' as const));
   }
+  edge(_run: AttemptKey) {
+    return Promise.reject(new Error('there is no edge without a platform'));
+  }
   finish(_run: AttemptKey) {
     return Promise.resolve();
   }
