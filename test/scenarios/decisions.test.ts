@@ -609,6 +609,11 @@ it('webhooks are for administrators, are changed in place, and hold on to their 
   const plan = await http(scene.system, 'POST /v1/plan', { token, body: nothing });
   expect(plan.status).toBe(200);
   expect(JSON.stringify(plan.body)).not.toContain(new URL(url).host);
+  // Whoever knows one sees that it is there.
+  const known = { desired: { ...nothing.desired, notify: [{ events: sink?.['events'], webhook: sink?.['webhook'] }] } };
+  expect((await http(scene.system, 'POST /v1/plan', { token, body: known })).body['changes']).toContainEqual(
+    expect.objectContaining({ kind: 'notify', name: url, action: 'unchanged' }),
+  );
   const records = async () => (await http(scene.system, `GET /v1/audit?target=notify:${sink?.['id']}`)).body['items'];
   await until(async () => (await records()).length > 0);
   expect(await records()).toMatchObject([{ action: 'notify.put', reason: new URL(url).origin }]);

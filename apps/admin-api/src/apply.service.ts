@@ -96,7 +96,10 @@ export class ApplyService {
           `${unknown.join(', ')} is not in this desired state`,
         );
     }
-    const world = await this.world.read(desired.project, request);
+    const world = await this.world.read(desired.project, {
+      ...{ caller: request.caller, signal: request.signal },
+      urls: new Set(desired.notify.map(({ webhook }) => webhook.url)),
+    });
     const secrets = world.filter(
       ({ kind, name, set }) => kind === 'secret' && !(prune && set === desired.set && desired.secrets[name] === undefined),
     );

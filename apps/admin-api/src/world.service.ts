@@ -24,7 +24,11 @@ export class WorldService {
     private readonly notify: NotifyRepository,
   ) {}
 
-  async read(projectId: string, asking: { readonly caller: Caller; readonly signal: AbortSignal }): Promise<FoundThing[]> {
+  /** `urls`: addresses of webhooks that the caller knows already. */
+  async read(
+    projectId: string,
+    asking: { readonly caller: Caller; readonly signal: AbortSignal; readonly urls: ReadonlySet<string> },
+  ): Promise<FoundThing[]> {
     const options = { ...asking.caller.identity, signal: asking.signal };
     const [projects, secrets, servers, plugins, agents, skills, grants, sinks] = await Promise.all([
       allPages((cursor) => this.bus.call(sessionService.listProjects, { cursor, limit: LIMIT }, options)),
@@ -34,9 +38,10 @@ export class WorldService {
       allPages((cursor) => this.bus.call(sessionService.listAgents, { projectId, cursor, limit: LIMIT }, options)),
       allPages((cursor) => this.bus.call(skillStore.listSkills, { projectId, cursor, limit: LIMIT }, options)),
       this.access.listGrants({}, { limit: 10_000 }),
-      // Their URLs may hold secrets, and a plan is also for those who only read.
-      asking.caller.may('administer', { projectId }) ? this.notify.list({ projectId }, { limit: 10_000 }) : [],
+      this.notify.list({ projectId }, { limit: 10_000 }),
     ]);
+    // Their URLs may hold secrets, and a plan is also for those who only read: they see of webhooks what they asked about.
+    const mayKnow = asking.caller.may('administer', { projectId });
     return [
       ...projects.map((project): FoundThing => ({
         kind: 'project',
@@ -97,14 +102,16 @@ export class WorldService {
         set: grant.set,
         version: 1,
       })),
-      ...sinks.map((sink): FoundThing => ({
-        kind: 'notify',
-        name: sink.webhook.url,
-        id: sink.id,
-        state: notifyState(sink),
-        set: sink.set,
-        version: sink.version,
-      })),
+      ...sinks
+        .filter(({ webhook }) => mayKnow || asking.urls.has(webhook.url))
+        .map((sink): FoundThing => ({
+          kind: 'notify',
+          name: sink.webhook.url,
+          id: sink.id,
+          state: notifyState(sink),
+          set: sink.set,
+          version: sink.version,
+        })),
     ];
   }
 }

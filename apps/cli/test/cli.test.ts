@@ -205,6 +205,18 @@ it('shows webhooks, and exports them as they are written', async () => {
     code: 0,
     out: expect.stringMatching(/https:\/\/hooks\.example\/ambit +call\.parked +hook-key +support/),
   });
+  const told = { id: 7, eventId: 'e', event: 'call.parked', about: 'f'.repeat(64), status: 'pending', attempts: 2, lastError: 'HTTP 500' };
+  const deliveries = { body: { items: [{ ...told, createdAt: at, nextAt: at, endedAt: null }] } };
+  answers.set(`GET /v1/notify/${sink.id}/delivery`, deliveries);
+  for (const named of [webhook.url, sink.id])
+    expect(await ambit(['notify', 'deliveries', named, '--status', 'pending'])).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/call\.parked +f+ +pending +2 .*HTTP 500/),
+    });
+  expect(await ambit(['notify', 'deliveries', 'https://elsewhere.example'])).toMatchObject({
+    code: 1,
+    errors: expect.stringContaining('ambit get notify'),
+  });
   const { out } = await ambit(['export', '--set', 'support', '--json']);
   expect(JSON.parse(out)).toMatchObject({ notify: [{ events: ['call.parked'], webhook }] });
 });

@@ -81,7 +81,7 @@ export function acpAgent(options: AcpOptions): AcpAgent {
   const agents = new Agents(options, folders, guard);
   return {
     handler: (run) => agents.handle(run),
-    holds: (place) => folders.use(place, () => Promise.resolve(true)).catch(() => false),
+    holds: (place) => folders.has(place),
     close: async () => {
       await guard.close();
       await folders.close();

@@ -92,9 +92,16 @@ export class AmbitWorker {
     const platform = new NatsPlatform({ connection, agentId, workerId, inboxPrefix: this.options.inboxPrefix });
     await this.ensurePool(agentId, pool);
     const places = new Places(concurrency);
-    await this.pull(this.consumer(agentId, pool), places, (message) =>
-      this.take(message, { platform, handler, host, places, holds: options.holds ?? ((place) => host.holds(place)) }),
-    );
+    // A workspace that cannot be looked at is left to others, and said here.
+    const holds: NonNullable<WorkOptions['holds']> = async (place) => {
+      try {
+        return await (options.holds?.(place) ?? host.holds(place));
+      } catch (error) {
+        this.options.onError(error);
+        return false;
+      }
+    };
+    await this.pull(this.consumer(agentId, pool), places, (message) => this.take(message, { platform, handler, host, places, holds }));
     await this.ended;
     if (this.failure !== undefined) throw this.failure;
   }

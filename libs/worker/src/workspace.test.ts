@@ -191,6 +191,18 @@ describe('files', () => {
     expect(await use('ls', {})).toBe('[empty]');
   });
 
+  it('are there where their worker says so, and nothing is made by asking', async () => {
+    const asked = join(root, 'asked');
+    const holds = (offered: WorkerTool[], workspaceId: string | null) => offered[0]?.holds?.({ sessionId, workspaceId });
+    expect(await holds(workspace({ root: asked }), 'any')).toBe(true);
+    expect(await holds(workspace({ root: asked }), null)).toBe(true);
+    const named = workspace({ root: asked, workspaces: { here: root, gone: join(root, 'gone'), odd: join(root, 'odd') } });
+    await writeFile(join(root, 'odd'), '');
+    expect([await holds(named, 'here'), await holds(named, 'gone'), await holds(named, 'toString')]).toEqual([true, false, false]);
+    await expect(holds(named, 'odd')).rejects.toMatchObject({ code: 'ENOTDIR' });
+    await expect(stat(asked)).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
   it('lie below their folder, whatever links a tree holds', async () => {
     const name = fc.constantFrom('a', 'b', 'c');
     const target = fc.oneof(fc.constantFrom('..', '../..', '../../..', '/', root, join(root, 'work'), '.', 'a', 'b/c', '../a'), name);

@@ -8,6 +8,7 @@ import { addExportCommand } from './export.commands.js';
 import { addGetCommand } from './get.commands.js';
 import { addInteractionCommands } from './interaction.commands.js';
 import { addManifestCommands } from './manifest.commands.js';
+import { addNotifyCommands } from './notify.commands.js';
 import { addPluginCommands } from './plugin.commands.js';
 import { addPrincipalCommands } from './principal.commands.js';
 import { addRunCommands } from './run.commands.js';
@@ -35,6 +36,7 @@ export function addCommands(program: Command, context: Context): void {
     addCallCommands,
     addServerCommands,
     addPluginCommands,
+    addNotifyCommands,
     addSkillCommands,
     addAgentCommands,
     addSecretCommands,

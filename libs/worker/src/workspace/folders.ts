@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { OpenFolder } from './open-folder.js';
 import { toolFailed } from './path-problem.js';
-import type { Volume } from './volume.js';
+import { codeOf, type Volume } from './volume.js';
 
 /** Whose folder: a session's own, or that of the workspace it works in. */
 export interface Place {
@@ -36,6 +36,24 @@ export class Folders {
   async use<T>(place: Place, work: (folder: OpenFolder) => Promise<T>): Promise<T> {
     const key = place.workspaceId === null ? `session ${place.sessionId}` : `workspace ${place.workspaceId}`;
     return this.#use({ key, open: () => this.#open(place) }, work);
+  }
+
+  /**
+   * Whether a place is on this machine, without making anything: a named workspace is where its folder can be opened, and where none are named all of them
+   * are, each from its first use on. Throws where the folder is there and cannot be opened.
+   */
+  async has({ workspaceId }: Place): Promise<boolean> {
+    const { workspaces, volume } = this.options;
+    if (workspaceId === null || workspaces === undefined) return true;
+    const path = Object.hasOwn(workspaces, workspaceId) ? workspaces[workspaceId] : undefined;
+    if (path === undefined) return false;
+    try {
+      await (await OpenFolder.open(volume, path)).close();
+      return true;
+    } catch (error) {
+      if (codeOf(error) === 'ENOENT') return false;
+      throw error;
+    }
   }
 
   /** What is in use is closed by its last user. */

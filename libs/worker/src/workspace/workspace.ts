@@ -25,9 +25,9 @@ export class Workspace {
     this.#options = options;
   }
 
-  /** Whether the folder of a place is on this machine, and can be opened. */
-  async holds(place: Place): Promise<boolean> {
-    return this.folders.use(place, () => Promise.resolve(true)).catch(() => false);
+  /** Whether the folder of a place is on this machine. */
+  holds(place: Place): Promise<boolean> {
+    return this.folders.has(place);
   }
 
   /** Where a path leads, without touching anything: relative inside the workspace, absolute outside. */
