@@ -95,7 +95,12 @@ export class InstanceService implements BeforeApplicationShutdown {
     const isShared = specOf(row).instances.scope === 'shared';
     const instanceId = instanceIdOf(row, isShared ? 'shared' : 'discovery');
     await this.serve(row, instanceId);
-    if (!isShared) await this.close([row.id], [instanceId], 'Its tools were read');
+    if (isShared) return;
+    const serverId = row.id;
+    const reason = 'Its tools were read';
+    // Those that sessions have go on.
+    this.bus.signal(mcpBroker.closeInstance, { serverId, keepGeneration: null, instanceId, reason }, { keys: { serverId } });
+    await this.ended([instanceId], CLOSED_WITHIN_MS);
   }
 
   /** Ends what runs of a server: the next call starts it anew. */
@@ -120,11 +125,12 @@ export class InstanceService implements BeforeApplicationShutdown {
   }
 
   /** Some replica or the service itself says that instances have to end; ours do. */
-  async closeHere({ serverId, keepGeneration, reason }: Payload<typeof mcpBroker.closeInstance>): Promise<void> {
-    const isMeant = ({ row }: { readonly row: ServerRow }): boolean => row.id === serverId && row.configGeneration !== keepGeneration;
-    for (const start of [...this.startingHere.values()].filter(isMeant)) start.abort.abort(new Error(reason));
-    const ending = [...this.held.values()].filter(isMeant);
-    await Promise.all(ending.map(({ instance }) => instance.stop(reason)));
+  async closeHere({ serverId, keepGeneration, instanceId, reason }: Payload<typeof mcpBroker.closeInstance>): Promise<void> {
+    const isMeant = ([id, { row }]: readonly [string, { readonly row: ServerRow }]): boolean =>
+      row.id === serverId && row.configGeneration !== keepGeneration && (instanceId === undefined || instanceId === id);
+    for (const [, start] of [...this.startingHere].filter(isMeant)) start.abort.abort(new Error(reason));
+    const ending = [...this.held].filter(isMeant);
+    await Promise.all(ending.map(([, { instance }]) => instance.stop(reason)));
   }
 
   cancel(instanceId: string, operationId: string): void {

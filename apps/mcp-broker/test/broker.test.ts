@@ -200,6 +200,9 @@ describe('the built-in echo server', () => {
       );
     const [one, two, three] = [randomUUID(), randomUUID(), randomUUID()];
     const first = await ensureFor(one);
+    // Reading the tools anew ends what read them, and nothing that a session has.
+    await nats.bus.call(mcpBroker.testServer, { id: fresh.id });
+    expect(await ensureFor(one)).toEqual(first);
     await ensureFor(two);
     await expect(ensureFor(three)).rejects.toMatchObject({
       code: 'SERVER_UNAVAILABLE',

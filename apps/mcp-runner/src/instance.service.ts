@@ -87,11 +87,12 @@ export class InstanceService implements BeforeApplicationShutdown {
   }
 
   /** Ends the instances of a server, but for those of the generation that is to stay. */
-  async closeServer({ serverId, keepGeneration, reason }: Payload<typeof mcpBroker.closeInstance>): Promise<void> {
-    const isMeant = (server: ResolvedServer): boolean => server.serverId === serverId && server.configGeneration !== keepGeneration;
-    for (const start of this.starting.values()) if (isMeant(start.server)) start.abort.abort(new Error(reason));
-    const ending = [...this.running.values()].filter(({ server }) => isMeant(server));
-    await Promise.all(ending.map(({ held }) => held.stop(reason)));
+  async closeServer({ serverId, keepGeneration, instanceId, reason }: Payload<typeof mcpBroker.closeInstance>): Promise<void> {
+    const isMeant = ([id, { server }]: readonly [string, { readonly server: ResolvedServer }]): boolean =>
+      server.serverId === serverId && server.configGeneration !== keepGeneration && (instanceId === undefined || instanceId === id);
+    for (const [, start] of [...this.starting].filter(isMeant)) start.abort.abort(new Error(reason));
+    const ending = [...this.running].filter(isMeant);
+    await Promise.all(ending.map(([, { held }]) => held.stop(reason)));
   }
 
   async beforeApplicationShutdown(): Promise<void> {

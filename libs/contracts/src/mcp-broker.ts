@@ -154,5 +154,5 @@ export const mcpBroker = {
   auditAppended: auditEvent('mcp-broker'),
 
   cancelCall: signal('ambit.ctl.mcp-broker.v1.call.cancel.{instanceId}', { summary: 'Stop one call at the owner of its instance', payload: z.object({ operationId: Hex64, reason: z.string().max(200) }) }),
-  closeInstance: signal('ambit.ctl.mcp-broker.v1.instance.close.{serverId}', { summary: 'Whoever owns instances of this server closes those of an older generation, or all', payload: z.object({ serverId: Uuid, keepGeneration: z.int().nullable(), reason: z.string().max(200) }) }),
+  closeInstance: signal('ambit.ctl.mcp-broker.v1.instance.close.{serverId}', { summary: 'Whoever owns instances of this server closes those of an older generation, or all', payload: z.object({ serverId: Uuid, keepGeneration: z.int().nullable(), /** Only this one of them. */ instanceId: Hex64.optional(), reason: z.string().max(200) }) }),
 };
