@@ -4,7 +4,6 @@ import { Fault, mcpBroker, mcpEdge, type JsonObject, type OfferKind, type Output
 import { Injectable } from '@nestjs/common';
 import { CODE, isJson, RpcError, type Json } from './domain/json-rpc.js';
 import { serverIn, shownPrompts, shownResources, type Offer, type ShownOffer } from './domain/shown-offers.js';
-import type { Naming } from './domain/shown-tools.js';
 import type { Caller } from './edge-tokens.service.js';
 import type { Exchange } from './exchange.js';
 import { Worlds, type World } from './worlds.service.js';
@@ -19,6 +18,7 @@ const MOVED: ReadonlySet<string> = new Set(['TOOL_NOT_IN_SNAPSHOT', 'TURN_ENDED'
 
 type Answered = Output<typeof mcpBroker.readResource>;
 type Who = Pick<Exchange, 'caller' | 'naming'>;
+type At = { readonly uri: string; readonly serverId?: string };
 
 /** Prompts, resources and completions of the servers that a client's snapshot has, asked of them through the broker. */
 @Injectable()
@@ -63,7 +63,7 @@ export class Contents {
   async readResource(exchange: Exchange): Promise<Json> {
     const uri = uriIn(exchange.params);
     return this.#within(exchange, (world) =>
-      this.#at(world, exchange, uri, async (at) => {
+      this.#at(world, { naming: exchange.naming, uri }, async (at) => {
         const input = { ...scopeOf(world), requestId: newId(), ...at, ...roundOf(exchange) };
         return this.#whole(await this.bus.call(mcpBroker.readResource, input, sendingOf(exchange)), exchange);
       }),
@@ -96,7 +96,9 @@ export class Contents {
   /** Has the session told of a resource for the next minutes. Others of the same session may follow it too, so that it is never ended, only not renewed. */
   subscribe(who: Who & { readonly signal?: AbortSignal }, uri: string): Promise<unknown> {
     return this.#within(who, (world) =>
-      this.#at(world, who, uri, (at) => this.bus.call(mcpBroker.subscribeResource, { ...scopeOf(world), ...at }, who.caller.identity)),
+      this.#at(world, { naming: who.naming, uri }, (at) =>
+        this.bus.call(mcpBroker.subscribeResource, { ...scopeOf(world), ...at }, who.caller.identity),
+      ),
     );
   }
 
@@ -109,12 +111,7 @@ export class Contents {
   }
 
   /** Asks where a resource is: at the server that its address names, at the only one that has it, or at the one that comes first. */
-  async #at<T>(
-    world: World,
-    { naming }: Who,
-    uri: string,
-    ask: (at: { readonly uri: string; readonly serverId?: string }) => Promise<T>,
-  ): Promise<T> {
+  async #at<T>(world: World, { naming, uri }: Pick<Who, 'naming'> & { readonly uri: string }, ask: (at: At) => Promise<T>): Promise<T> {
     const named = serverIn(uri);
     if (named !== undefined) {
       const server = world.record.servers.find(({ slug }) => slug === named.slug);

@@ -17,8 +17,7 @@ const LOOK_MS = 20_000;
 const RENEWED_TICKS = 3;
 const MAX_FOLLOWED = 1_000;
 
-const LISTS = ['tools', 'prompts', 'resources'] as const;
-type List = (typeof LISTS)[number];
+type List = 'tools' | 'prompts' | 'resources';
 
 export interface StreamSink {
   /** A list that the client has is old. */
