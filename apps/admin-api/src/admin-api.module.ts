@@ -8,6 +8,7 @@ import { ApplyService } from './apply.service.js';
 import { AuditRepository } from './audit.repository.js';
 import { AuditRoutes } from './audit.routes.js';
 import { AuditService } from './audit.service.js';
+import { AuthorizationRoutes } from './authorization.routes.js';
 import { AuthService } from './auth.service.js';
 import { BusHandlers } from './bus.handlers.js';
 import { CapabilityRoutes } from './capability.routes.js';
@@ -21,6 +22,8 @@ import { MissedEvents } from './missed-events.service.js';
 import { NotifyRepository } from './notify.repository.js';
 import { NotifyRoutes } from './notify.routes.js';
 import { NotifyService } from './notify.service.js';
+import { PublicUrl } from './public-url.js';
+import { SignInPages } from './sign-in.pages.js';
 import { PrincipalRoutes } from './principal.routes.js';
 import { PrincipalService } from './principal.service.js';
 import { RenewalService } from './renewal.service.js';
@@ -51,6 +54,7 @@ const routes = [
   ApplyRoutes,
   NotifyRoutes,
   StatusRoutes,
+  AuthorizationRoutes,
 ];
 
 @Module({
@@ -59,6 +63,8 @@ const routes = [
     ...routes,
     RouteTable,
     HttpKernel,
+    PublicUrl,
+    SignInPages,
     AuthService,
     AccessRepository,
     AccessService,

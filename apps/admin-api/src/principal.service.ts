@@ -1,5 +1,5 @@
 import { Bus } from '@ambit/bus';
-import { sessionService, toolGateway, type Principal, type Via } from '@ambit/contracts';
+import { mcpBroker, sessionService, toolGateway, type Principal, type Via } from '@ambit/contracts';
 import type { AuditEntry } from '@ambit/db';
 import { Injectable } from '@nestjs/common';
 import { AccessRepository } from './access.repository.js';
@@ -22,11 +22,12 @@ export class PrincipalService {
     private readonly auth: AuthService,
   ) {}
 
-  /** Its tokens first, so that nothing new comes in; then runs and what was said, then what calls left. */
+  /** Its tokens first, so that nothing new comes in, then what it signed in to servers with; then runs and what was said, then what calls left. */
   async erase(principal: string, { identity, audit, signal }: Erasing) {
     const { tokens, grants } = await this.access.removePrincipal(principal, audit);
     this.auth.forget();
     const sending = { ...identity, ...(signal === undefined ? {} : { signal }) };
+    const { credentials } = await this.bus.call(mcpBroker.erasePrincipal, { principal }, sending);
     const { runs, entries, sessionIds } = await this.bus.call(sessionService.erasePrincipal, { principal }, sending);
     let calls = 0;
     let artifacts = 0;
@@ -39,6 +40,6 @@ export class PrincipalService {
       calls += erased.calls;
       artifacts += erased.artifacts;
     }
-    return { runs, entries, sessions: sessionIds.length, calls, artifacts, tokens, grants };
+    return { runs, entries, sessions: sessionIds.length, calls, artifacts, tokens, grants, credentials };
   }
 }

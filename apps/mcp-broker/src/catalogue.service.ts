@@ -1,14 +1,20 @@
-import { fault, mcpBroker, ToolDefinition, type Parsed, type Returns } from '@ambit/contracts';
+import { fault, mcpBroker, ToolDefinition, type Parsed, type Returns, type ServerHead } from '@ambit/contracts';
 import { pageOfTools } from '@ambit/mcp';
 import { Inject, Injectable } from '@nestjs/common';
 import { z } from 'zod';
 import { InstanceService } from './instance.service.js';
 import { ServerRepository } from './server.repository.js';
-import { headOf } from './server.view.js';
+import { authorizationOf, subjectFor } from './domain/authorization.js';
+import { headOf, specOf, type ServerRow } from './server.view.js';
 
 const PAGE_BYTES = 256 * 1024;
 const KEPT = 32;
 const Tools = z.array(ToolDefinition);
+
+interface Whose {
+  readonly agentId: string | undefined;
+  readonly principalId: string | undefined;
+}
 
 /** What ingress reads: versions of every server, and the last good tools of each; asks no server. */
 @Injectable()
@@ -21,14 +27,44 @@ export class CatalogueService {
     @Inject(InstanceService) private readonly instances: InstanceService,
   ) {}
 
-  async heads({ projectId, limit }: Parsed<typeof mcpBroker.catalogueHeads>): Promise<Returns<typeof mcpBroker.catalogueHeads>> {
+  async heads({
+    projectId,
+    limit,
+    agentId,
+    principalId,
+  }: Parsed<typeof mcpBroker.catalogueHeads>): Promise<Returns<typeof mcpBroker.catalogueHeads>> {
     // Owners first: a change in between then makes the epoch too old, never the servers.
     const owners = await this.servers.owners();
     const rows = await this.servers.list({ projectId }, { limit });
     return {
       epoch: owners.reduce((newest, { epoch }) => Math.max(newest, epoch), 0),
-      servers: rows.map((row) => headOf(row, this.instances.isConnecting(row.id))),
+      servers: await this.own(
+        rows.map((row) => headOf(row, this.instances.isConnecting(row.id))),
+        rows,
+        { agentId, principalId },
+      ),
     };
+  }
+
+  /** Where a server takes everybody's own credentials, the list that was read with them counts. */
+  private async own(heads: readonly ServerHead[], rows: readonly ServerRow[], whose: Whose): Promise<ServerHead[]> {
+    const subjects = new Map(
+      rows.flatMap((row) => {
+        const subject = subjectFor(authorizationOf(specOf(row).transport), {
+          agentId: whose.agentId ?? '',
+          principalId: whose.principalId,
+        });
+        return subject === undefined || subject === 'shared' ? [] : [[row.id, subject] as const];
+      }),
+    );
+    const lists = await this.servers.ownCatalogues([...subjects.keys()], [...new Set(subjects.values())]);
+    return heads.map((head) => {
+      const list = lists.find(
+        ({ serverId, subject, generation }) =>
+          serverId === head.serverId && subject === subjects.get(serverId) && generation === head.configGeneration,
+      );
+      return list === undefined ? head : { ...head, catalogHash: list.catalogHash };
+    });
   }
 
   async page({ serverId, catalogHash, offset }: Parsed<typeof mcpBroker.cataloguePage>): Promise<Returns<typeof mcpBroker.cataloguePage>> {
@@ -36,9 +72,9 @@ export class CatalogueService {
   }
 
   private async load(serverId: string, catalogHash: string): Promise<readonly ToolDefinition[]> {
-    const stored = await this.servers.catalogue(serverId);
+    const stored = await this.servers.catalogue(serverId, catalogHash);
     if (stored === null && (await this.servers.find({ id: serverId })) === null) throw fault(mcpBroker.cataloguePage, 'SERVER_UNKNOWN');
-    if (stored?.catalogHash !== catalogHash) throw fault(mcpBroker.cataloguePage, 'CATALOGUE_MOVED');
+    if (stored === null) throw fault(mcpBroker.cataloguePage, 'CATALOGUE_MOVED');
     const tools = Tools.parse(JSON.parse(stored.tools));
     this.parsed.set(catalogHash, tools);
     const [oldest] = this.parsed.keys();

@@ -4,8 +4,10 @@ import { z } from 'zod';
 export const BrokerConfig = EgressConfig.extend({
   /** 32 bytes in hexadecimal or base64: seals the values of secrets. Without it no secret can be stored here. */
   AMBIT_SEALING_KEY: z.string().min(1).optional(),
-  /** A file that holds it instead. */
+  /** A file that holds it instead; further lines hold the keys that it replaced. */
   AMBIT_SEALING_KEY_FILE: z.string().min(1).optional(),
+  /** Keys that were replaced, separated by commas: what they sealed still opens, and is sealed anew with the current one. */
+  AMBIT_SEALING_KEYS_OLD: z.string().min(1).optional(),
   /** The one folder that secrets from files are read from. */
   AMBIT_SECRETS_DIR: z.string().min(1).default('/run/secrets'),
   /** Servers that start at once; more wait. */

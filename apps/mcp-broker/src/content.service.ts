@@ -92,11 +92,16 @@ export class ContentService {
   ): Promise<Output<typeof mcpBroker.readResource>> {
     const { serverId, requestId } = request;
     const pin = await this.pinOf(scope, serverId);
-    const { agentId, sessionId } = scope.authority;
+    const { agentId, sessionId, principal } = scope.authority;
     const until = performance.now() + Math.min(RESETTLED_WITHIN_MS, call.remainingMs());
     for (let tries = 0; ; tries++) {
       if (tries > 1) await wait(LOOK_AGAIN_MS);
-      const { instanceId, leaseRevision, callTimeoutMs } = await this.instances.ensure(serverId, { ...pin, agentId, sessionId });
+      const { instanceId, leaseRevision, callTimeoutMs } = await this.instances.ensure(serverId, {
+        ...pin,
+        agentId,
+        sessionId,
+        principalId: principal.id,
+      });
       const timeoutMs = Math.max(1_000, Math.min(callTimeoutMs, Math.floor(call.remainingMs()) - MARGIN_MS));
       const cancel = (): void =>
         this.bus.signal(mcpBroker.cancelCall, { operationId: requestId, reason: 'whoever asked waits no more' }, { keys: { instanceId } });

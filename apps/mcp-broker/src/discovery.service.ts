@@ -1,4 +1,5 @@
 import { LOG, type Logger } from '@ambit/service';
+import { Fault } from '@ambit/contracts';
 import { sentenceOf } from '@ambit/mcp';
 import { Inject, Injectable, type BeforeApplicationShutdown, type OnApplicationBootstrap } from '@nestjs/common';
 import { Epochs } from './epochs.js';
@@ -63,6 +64,11 @@ export class DiscoveryService implements OnApplicationBootstrap, BeforeApplicati
       if (isCurrent()) this.searches.delete(serverId);
     } catch (error) {
       if (!isCurrent()) return;
+      // Until somebody signs in nothing changes; the sign-in begins the search again.
+      if (error instanceof Fault && error.code === 'AUTHORIZATION_REQUIRED') {
+        this.searches.delete(serverId);
+        return;
+      }
       this.log.debug({ serverId, reason: sentenceOf(error) }, 'an MCP server could not be listed yet');
       search.timer = setTimeout(() => void this.search(serverId, search), search.retryMs);
       search.timer.unref();

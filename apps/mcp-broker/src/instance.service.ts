@@ -1,5 +1,4 @@
 import { Bus, Responder } from '@ambit/bus';
-import { instanceId as idOf } from '@ambit/capability';
 import {
   Fault,
   fault,
@@ -11,16 +10,20 @@ import {
   type Parsed,
   type Payload,
   type Returns,
-  type ServerSpec,
 } from '@ambit/contracts';
 import { Egress } from '@ambit/egress';
-import { egressFetch, HeldInstance, InstanceLeases, isUnauthorized, sentenceOf, StartFailed, StartQueue } from '@ambit/mcp';
+import { egressFetch, HeldInstance, InstanceLeases, isUnauthorized, sentenceOf, StartQueue, wantsSignIn } from '@ambit/mcp';
 import { CONFIG, LOG, type Logger } from '@ambit/service';
 import type { FetchLike } from '@modelcontextprotocol/client';
 import { Inject, Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
+import { fetchFor } from './authorization/authorized-fetch.js';
+import { Challenges } from './authorization/challenges.service.js';
+import { Tokens } from './authorization/tokens.service.js';
 import type { BrokerConfig } from './config.js';
+import { authorizationOf, subjectFor } from './domain/authorization.js';
+import { instanceIdOf, reasonOf, signInOf, signInWanted, unavailable, type Start, type Wanted } from './instance.facts.js';
 import { KnownServers } from './known-servers.service.js';
 import { SecretResolver } from './secret.resolver.js';
 import { ServerRepository } from './server.repository.js';
@@ -48,8 +51,8 @@ const CLOSED_WITHIN_MS = 10_000;
 @Injectable()
 export class InstanceService implements BeforeApplicationShutdown {
   private readonly brokerId = randomUUID();
-  private readonly held = new Map<string, { readonly instance: HeldInstance; readonly row: ServerRow }>();
-  private readonly startingHere = new Map<string, { readonly row: ServerRow; readonly abort: AbortController }>();
+  private readonly held = new Map<string, { readonly instance: HeldInstance; readonly row: ServerRow; readonly subject: string }>();
+  private readonly startingHere = new Map<string, { readonly row: ServerRow; readonly subject: string; readonly abort: AbortController }>();
   private readonly serving = new Map<string, Promise<number>>();
   private readonly connecting = new Map<string, number>();
   private readonly queue: StartQueue;
@@ -63,6 +66,8 @@ export class InstanceService implements BeforeApplicationShutdown {
     @Inject(ServerRepository) private readonly servers: ServerRepository,
     @Inject(SecretResolver) private readonly secrets: SecretResolver,
     @Inject(KnownServers) private readonly known: KnownServers,
+    @Inject(Tokens) readonly tokens: Tokens,
+    @Inject(Challenges) readonly challenges: Challenges,
     @Inject(CONFIG) config: BrokerConfig,
     @Inject(LOG) private readonly log: Logger,
   ) {
@@ -85,16 +90,18 @@ export class InstanceService implements BeforeApplicationShutdown {
       throw fault(mcpBroker.ensureInstance, 'TARGET_CHANGED');
     const spec = specOf(row);
     const scopes = { shared: 'shared', 'per-agent': `agent:${input.agentId}`, 'per-session': `session:${input.sessionId}` };
-    const instanceId = instanceIdOf(row, scopes[spec.instances.scope]);
-    const leaseRevision = await this.serve(row, instanceId);
+    const subject = subjectFor(authorizationOf(spec.transport), { agentId: input.agentId, principalId: input.principalId });
+    if (subject === undefined) throw signInWanted(row, 'The call is for nobody who could sign in');
+    const instanceId = instanceIdOf(row, scopes[spec.instances.scope], subject);
+    const leaseRevision = await this.serve(row, { instanceId, subject });
     return { instanceId, leaseRevision, callTimeoutMs: spec.timeouts.callMs, onProgress: spec.timeouts.onProgress };
   }
 
   /** Starts the server once to read its tools. An instance that nobody could call by its scope is ended again. */
   async list(row: ServerRow): Promise<void> {
     const isShared = specOf(row).instances.scope === 'shared';
-    const instanceId = instanceIdOf(row, isShared ? 'shared' : 'discovery');
-    await this.serve(row, instanceId);
+    const instanceId = instanceIdOf(row, isShared ? 'shared' : 'discovery', 'shared');
+    await this.serve(row, { instanceId, subject: 'shared' });
     if (isShared) return;
     const serverId = row.id;
     const reason = 'Its tools were read';
@@ -114,6 +121,13 @@ export class InstanceService implements BeforeApplicationShutdown {
     await this.ended(instanceIds, CLOSED_WITHIN_MS);
   }
 
+  /** Has a server's instances with one subject's credentials ended, and waits until none of them is held. */
+  async endOf(row: Pick<ServerRow, 'id'>, subject: string, reason: string): Promise<void> {
+    const instanceIds = await this.servers.instancesWith(row.id, subject);
+    this.bus.signal(mcpBroker.closeInstance, { serverId: row.id, keepGeneration: null, subject, reason }, { keys: { serverId: row.id } });
+    await this.ended(instanceIds, CLOSED_WITHIN_MS);
+  }
+
   /** Has a server's instances of other generations ended, or all, and waits for a while until they are. */
   async closeOlder(
     row: ServerRow,
@@ -125,9 +139,12 @@ export class InstanceService implements BeforeApplicationShutdown {
   }
 
   /** Some replica or the service itself says that instances have to end; ours do. */
-  async closeHere({ serverId, keepGeneration, instanceId, reason }: Payload<typeof mcpBroker.closeInstance>): Promise<void> {
-    const isMeant = ([id, { row }]: readonly [string, { readonly row: ServerRow }]): boolean =>
-      row.id === serverId && row.configGeneration !== keepGeneration && (instanceId === undefined || instanceId === id);
+  async closeHere({ serverId, keepGeneration, subject, instanceId, reason }: Payload<typeof mcpBroker.closeInstance>): Promise<void> {
+    const isMeant = ([id, one]: readonly [string, { readonly row: ServerRow; readonly subject: string }]): boolean =>
+      one.row.id === serverId &&
+      one.row.configGeneration !== keepGeneration &&
+      (subject === undefined || subject === one.subject) &&
+      (instanceId === undefined || instanceId === id);
     for (const [, start] of [...this.startingHere].filter(isMeant)) start.abort.abort(new Error(reason));
     const ending = [...this.held].filter(isMeant);
     await Promise.all(ending.map(([, { instance }]) => instance.stop(reason)));
@@ -160,10 +177,11 @@ export class InstanceService implements BeforeApplicationShutdown {
   }
 
   /** The revision of the lease under which the instance is served; starts it where it is not, once for all who ask. */
-  private serve(row: ServerRow, instanceId: string): Promise<number> {
+  private serve(row: ServerRow, wanted: Wanted): Promise<number> {
+    const { instanceId } = wanted;
     const known = this.serving.get(instanceId);
     if (known !== undefined) return known;
-    const served = this.findOrStart(row, instanceId).finally(() => this.serving.delete(instanceId));
+    const served = this.findOrStart(row, wanted).finally(() => this.serving.delete(instanceId));
     this.serving.set(instanceId, served);
     return served;
   }
@@ -183,7 +201,8 @@ export class InstanceService implements BeforeApplicationShutdown {
     await this.servers.forgetInstances(instanceIds.filter((_, index) => isEnded[index]));
   }
 
-  private async findOrStart(row: ServerRow, instanceId: string): Promise<number> {
+  private async findOrStart(row: ServerRow, wanted: Wanted): Promise<number> {
+    const { instanceId } = wanted;
     const until = performance.now() + specOf(row).timeouts.startMs;
     for (let lease = await this.leases.read(instanceId); lease !== undefined; lease = await this.leases.read(instanceId)) {
       if (lease.isReady) return lease.revision;
@@ -191,27 +210,28 @@ export class InstanceService implements BeforeApplicationShutdown {
       await wait(LEASE_POLL_MS);
     }
     return this.queue.run(
-      () => this.start(row, instanceId),
+      () => this.start(row, wanted),
       () => unavailable('Too many servers wait for their start; try again later'),
     );
   }
 
-  private async start(row: ServerRow, instanceId: string): Promise<number> {
-    await this.remember(row, instanceId);
+  private async start(row: ServerRow, wanted: Wanted): Promise<number> {
+    const { instanceId, subject } = wanted;
+    await this.remember(row, wanted);
     this.connecting.set(row.id, (this.connecting.get(row.id) ?? 0) + 1);
     try {
       const spec = specOf(row);
       const values = await this.secrets.resolve(row.projectId, spec.transport);
       const revision =
         spec.transport.type === 'stdio'
-          ? await this.startChild(row, { spec, instanceId, values })
-          : await this.startHere(row, { spec, instanceId, values });
+          ? await this.startChild(row, { spec, instanceId, subject, values })
+          : await this.startHere(row, { spec, instanceId, subject, values });
       await this.mayLive(row);
       return revision;
     } catch (error) {
       // Whoever did not answer in time may still start it.
       if (!(error instanceof Fault) || error.code !== 'TIMEOUT') await this.servers.forgetInstances([instanceId]);
-      throw await this.failed(row, error);
+      throw await this.failed(row, subject, error);
     } finally {
       const left = (this.connecting.get(row.id) ?? 1) - 1;
       if (left === 0) this.connecting.delete(row.id);
@@ -220,8 +240,8 @@ export class InstanceService implements BeforeApplicationShutdown {
   }
 
   /** Remembers an instance before it runs: a revocation that comes in between must find it, and so must whoever counts. */
-  private async remember(row: ServerRow, instanceId: string): Promise<void> {
-    const start = { instanceId, serverId: row.id, generation: row.configGeneration, startedAt: new Date() };
+  private async remember(row: ServerRow, { instanceId, subject }: Wanted): Promise<void> {
+    const start = { instanceId, subject, serverId: row.id, generation: row.configGeneration, startedAt: new Date() };
     const isNew = await this.servers.rememberStart(start);
     try {
       await this.mayBeOneMore(row, instanceId);
@@ -237,7 +257,7 @@ export class InstanceService implements BeforeApplicationShutdown {
   private async mayBeOneMore(row: ServerRow, instanceId: string): Promise<void> {
     const { instances, timeouts } = specOf(row);
     // The one that only reads the tools is nobody's.
-    const reading = instanceIdOf(row, 'discovery');
+    const reading = instanceIdOf(row, 'discovery', 'shared');
     if (instanceId === reading) return;
     const others = (await this.servers.othersOf(row.id, instanceId)).filter((other) => other.instanceId !== reading);
     if (others.length < instances.max) return;
@@ -303,33 +323,38 @@ export class InstanceService implements BeforeApplicationShutdown {
   }
 
   private async startHere(row: ServerRow, start: Start): Promise<number> {
-    const { spec, instanceId, values } = start;
+    const { spec, instanceId, subject, values } = start;
     if (spec.transport.type === 'stdio') throw new TypeError('stdio servers run under the runner');
+    const fetch = await fetchFor({ server: row, subject }, this.fetch, this);
     const runsAs = spec.transport.type === 'inmemory' ? 'this process' : 'a remote server';
     const saving: Promise<void>[] = [];
     const abort = new AbortController();
-    this.startingHere.set(instanceId, { row, abort });
+    this.startingHere.set(instanceId, { row, subject, abort });
     const instance = await HeldInstance.start({
       instanceId,
       pin: { serverId: row.id, configGeneration: row.configGeneration, bindingHash: row.bindingHash },
       holder: this.brokerId,
-      target: targetOf(spec.transport, values, this.fetch),
+      target: targetOf(spec.transport, values, fetch),
       runsAs,
       sampling: spec.sampling,
+      credentials: signInOf(row),
       startTimeoutMs: spec.timeouts.startMs,
       idleStopMs: spec.instances.idleStopMs,
       bus: this.bus,
       responder: this.responder,
       leases: this.leases,
       signal: abort.signal,
-      onCatalogue: (catalogue) => saving.push(this.known.background(this.known.keep(row, catalogue))),
-      onOffers: (kind, offers) => void this.known.background(this.known.keepOffers(row, kind, offers)),
+      onCatalogue: (catalogue) => saving.push(this.known.background(this.known.keep(row, subject, catalogue))),
+      // What one subject is offered is not everybody's.
+      onOffers: (kind, offers) => {
+        if (subject === 'shared') void this.known.background(this.known.keepOffers(row, kind, offers));
+      },
       onStale: (reason) => void this.known.background(this.known.stale(row, reason)),
       onEnded: () => void this.known.background(this.endedHere(row, instanceId)),
       onError: (error) => this.log.debug({ slug: row.slug, reason: sentenceOf(error) }, 'an MCP server misbehaved'),
     }).finally(() => this.startingHere.delete(instanceId));
-    if (!(instance instanceof HeldInstance)) return this.findOrStart(row, instanceId);
-    this.held.set(instanceId, { instance, row });
+    if (!(instance instanceof HeldInstance)) return this.findOrStart(row, start);
+    this.held.set(instanceId, { instance, row, subject });
     await Promise.all(saving);
     const current = instance.instance.catalogue.current;
     for (const { tool, message } of current?.diagnostics ?? [])
@@ -368,32 +393,15 @@ export class InstanceService implements BeforeApplicationShutdown {
   }
 
   /** Writes down why a start failed, and makes the fault of it. */
-  private async failed(row: ServerRow, error: unknown): Promise<Fault> {
+  private async failed(row: ServerRow, subject: string, error: unknown): Promise<Fault> {
     if (error instanceof Fault && (error.code === 'TOOL_GONE' || error.code === 'TARGET_CHANGED')) return error;
-    const reason = reasonOf(error);
-    await this.known.background(this.known.tell(row, { ...statusOf(row), state: isUnauthorized(error) ? 'needs-auth' : 'failed', reason }));
-    return unavailable(reason);
+    const isSignIn = signInOf(row) !== undefined && wantsSignIn(error);
+    const reason = isSignIn ? `The server asks for a sign-in (ambit server auth ${row.slug})` : reasonOf(error);
+    // That one subject has no credentials says nothing about the server.
+    if (subject === 'shared' || !isSignIn)
+      await this.known.background(
+        this.known.tell(row, { ...statusOf(row), state: isUnauthorized(error) ? 'needs-auth' : 'failed', reason }),
+      );
+    return isSignIn ? signInWanted(row, reason) : unavailable(reason);
   }
-}
-
-interface Start {
-  readonly spec: ServerSpec;
-  readonly instanceId: string;
-  readonly values: Readonly<Record<string, string>>;
-}
-
-function instanceIdOf(row: ServerRow, scope: string): string {
-  return idOf({ serverId: row.id, configGeneration: row.configGeneration, scope, credentialSubject: 'shared' });
-}
-
-function unavailable(reason: string): Fault {
-  return fault(mcpBroker.ensureInstance, 'SERVER_UNAVAILABLE', { reason });
-}
-
-function reasonOf(error: unknown): string {
-  if (error instanceof StartFailed) return error.message;
-  if (!(error instanceof Fault)) return sentenceOf(error);
-  const { data } = error;
-  if (typeof data === 'object' && data !== null && 'reason' in data && typeof data.reason === 'string') return data.reason;
-  return error.code === 'UNAVAILABLE' ? 'No process that runs stdio servers is there just now' : error.message;
 }

@@ -50,12 +50,12 @@ export class KnownServers {
       tools.push(...page.tools.map((tool) => ({ description: '', ...tool })));
       offset = page.next;
     }
-    if (hash !== undefined) await this.save(row, { hash, tools });
+    if (hash !== undefined) await this.save(row, 'shared', { hash, tools });
   }
 
-  /** Keeps the tools that a server told of itself. */
-  async keep(row: ServerRow, catalogue: Catalogue): Promise<void> {
-    await this.save(row, catalogue);
+  /** Keeps the tools that a server told of itself to whoever has this subject's credentials. */
+  async keep(row: ServerRow, subject: string, catalogue: Catalogue): Promise<void> {
+    await this.save(row, subject, catalogue);
   }
 
   /** Reads a list beside the tools from whoever holds the instance, page by page, and keeps it. */
@@ -122,9 +122,9 @@ export class KnownServers {
   }
 
   /** What a list claims of the platform's names is refused as soon as it is known, whoever may use the server. */
-  private async save(row: ServerRow, { hash, tools }: Pick<Catalogue, 'hash' | 'tools'>): Promise<void> {
+  private async save(row: ServerRow, subject: string, { hash, tools }: Pick<Catalogue, 'hash' | 'tools'>): Promise<void> {
     const refused = tools.flatMap(({ name }) => refusedNames(row.slug, name)).slice(0, REFUSED_KEPT);
-    const saved = await this.servers.saveCatalogue(row.id, row.configGeneration, { hash, tools, refused, at: new Date() });
+    const saved = await this.servers.saveCatalogue(row.id, row.configGeneration, { subject, hash, tools, refused, at: new Date() });
     if (saved === undefined) return;
     this.refusals.inc(saved.newlyRefused);
     await this.epochs.publish(saved.moved);

@@ -1,5 +1,14 @@
 import { Module } from '@nestjs/common';
 import { AuditHandlers } from './audit.handlers.js';
+import { AuthorizationHandlers } from './authorization/authorization.handlers.js';
+import { AuthorizationService } from './authorization/authorization.service.js';
+import { Challenges } from './authorization/challenges.service.js';
+import { Clients } from './authorization/clients.service.js';
+import { CredentialRepository } from './authorization/credential.repository.js';
+import { FlowRepository } from './authorization/flow.repository.js';
+import { FlowService } from './authorization/flow.service.js';
+import { Grants } from './authorization/grants.service.js';
+import { Tokens } from './authorization/tokens.service.js';
 import { CatalogueService } from './catalogue.service.js';
 import { ContentHandlers } from './content.handlers.js';
 import { ContentService } from './content.service.js';
@@ -15,12 +24,13 @@ import { SecretHandlers } from './secret.handlers.js';
 import { SecretRepository } from './secret.repository.js';
 import { SecretResolver } from './secret.resolver.js';
 import { SecretService } from './secret.service.js';
+import { Sealer } from './sealer.js';
 import { ServerHandlers } from './server.handlers.js';
 import { ServerRepository } from './server.repository.js';
 import { ServerService } from './server.service.js';
 
 @Module({
-  controllers: [AuditHandlers, ServerHandlers, SecretHandlers, InstanceHandlers, ContentHandlers],
+  controllers: [AuditHandlers, AuthorizationHandlers, ServerHandlers, SecretHandlers, InstanceHandlers, ContentHandlers],
   providers: [
     ServerService,
     ServerRepository,
@@ -36,6 +46,15 @@ import { ServerService } from './server.service.js';
     OfferService,
     RunScopes,
     ContentService,
+    Sealer,
+    AuthorizationService,
+    FlowService,
+    FlowRepository,
+    CredentialRepository,
+    Challenges,
+    Clients,
+    Grants,
+    Tokens,
   ],
 })
 export class McpBrokerModule {}

@@ -1,12 +1,11 @@
 import type { Transport } from '@ambit/contracts';
 import { CONFIG } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
-import { readFileSync } from 'node:fs';
 import { readFile, realpath } from 'node:fs/promises';
 import { resolve, sep } from 'node:path';
 import type { BrokerConfig } from './config.js';
 import { isHeaderValue } from './domain/put-server.js';
-import { Seal } from './seal.js';
+import { Sealer } from './sealer.js';
 import { SecretRepository, type SecretRow } from './secret.repository.js';
 
 const LARGEST_FILE = 64 * 1024;
@@ -20,17 +19,11 @@ export class SecretUnreadable extends Error {
 /** Values of secrets, for the start of a server and for signatures, and nothing else. */
 @Injectable()
 export class SecretResolver {
-  /** Undefined where no sealing key is configured. */
-  readonly seal: Seal | undefined;
-
   constructor(
     @Inject(SecretRepository) private readonly repository: SecretRepository,
+    @Inject(Sealer) private readonly sealer: Sealer,
     @Inject(CONFIG) private readonly config: BrokerConfig,
-  ) {
-    const key =
-      config.AMBIT_SEALING_KEY_FILE === undefined ? config.AMBIT_SEALING_KEY : readFileSync(config.AMBIT_SEALING_KEY_FILE, 'utf8');
-    this.seal = key === undefined ? undefined : new Seal(key);
-  }
+  ) {}
 
   /** A transport's variables or headers with their secrets in place. Throws an Error with a sentence that names the secret, never its value. */
   async resolve(projectId: string, transport: Transport): Promise<Record<string, string>> {
@@ -52,12 +45,13 @@ export class SecretResolver {
       return present(process.env[row.key ?? ''], `The secret ${name} stands in the variable ${row.key ?? ''}, which is not set here`);
     if (row.from === 'file') return this.fileOf(name, row.key ?? '');
     const sealed = present(row.sealed, `The secret ${name} has no value yet`);
-    if (this.seal === undefined || row.keyId !== this.seal.keyId)
+    if (!this.sealer.has(row.keyId))
       throw new SecretUnreadable(`The secret ${name} is sealed with the key ${row.keyId ?? 'none'}, which this process does not have`);
-    return this.seal.open(sealed, nameOf(projectId, name));
+    return this.sealer.open({ sealed, keyId: row.keyId }, nameOf(projectId, name));
   }
 
-  private async named(projectId: string, name: string): Promise<string> {
+  /** The value of a secret by its name. Throws {@link SecretUnreadable} with a sentence. */
+  async named(projectId: string, name: string): Promise<string> {
     const row = await this.repository.find({ projectId, name });
     if (row === null) throw new SecretUnreadable(`The secret ${name} does not exist`);
     return this.valueOf(row);

@@ -4,6 +4,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { auditOf } from './audit.js';
 import { InstanceService } from './instance.service.js';
 import { secretOf, SecretRepository, type SecretRow } from './secret.repository.js';
+import { Sealer } from './sealer.js';
 import { nameOf, SecretResolver, SecretUnreadable } from './secret.resolver.js';
 import { signatureOf } from './signature.js';
 
@@ -16,6 +17,7 @@ export class SecretService {
   constructor(
     @Inject(SecretRepository) private readonly repository: SecretRepository,
     @Inject(SecretResolver) private readonly resolver: SecretResolver,
+    @Inject(Sealer) private readonly sealer: Sealer,
     @Inject(InstanceService) private readonly instances: InstanceService,
   ) {}
 
@@ -71,7 +73,7 @@ export class SecretService {
   private problemOf({ from, key, value }: Parsed<typeof mcpBroker.putSecret>, before: SecretRow | null): string | undefined {
     if (from === 'store') {
       if (key !== null) return 'A secret of the store has no key; give its value';
-      if (this.resolver.seal === undefined)
+      if (this.sealer.keyId === undefined)
         return 'No sealing key is configured here (AMBIT_SEALING_KEY), so values cannot be stored; use env or file';
       return value === undefined && (before?.sealed ?? null) === null ? 'A new secret of the store needs its value' : undefined;
     }
@@ -84,9 +86,8 @@ export class SecretService {
     { projectId, name, from, value }: Parsed<typeof mcpBroker.putSecret>,
     before: SecretRow | null,
   ): Pick<SecretRow, 'sealed' | 'keyId'> {
-    const { seal } = this.resolver;
-    if (from !== 'store' || seal === undefined) return { sealed: null, keyId: null };
+    if (from !== 'store' || this.sealer.keyId === undefined) return { sealed: null, keyId: null };
     if (value === undefined) return { sealed: before?.sealed ?? null, keyId: before?.keyId ?? null };
-    return { sealed: new Uint8Array(seal.close(value, nameOf(projectId, name))), keyId: seal.keyId };
+    return this.sealer.close(value, nameOf(projectId, name));
   }
 }

@@ -37,6 +37,8 @@ interface InstanceStart {
   readonly instanceId: string;
   readonly serverId: string;
   readonly generation: number;
+  /** Whose credentials it carries. */
+  readonly subject: string;
   readonly startedAt: Date;
 }
 
@@ -105,6 +107,7 @@ export class ServerRepository {
         found === null
           ? await transaction.brokerServer.create({ data: { ...key, ...data, id: put.newId, state: 'idle', createdAt: at } })
           : await transaction.brokerServer.update({ where: { id: found.id }, data });
+      if (isOther) await forgetAuthorization(transaction, row.id);
       const moved = await tell(transaction, { rows: [row], at, owner: row.owner });
       await appendAudit(transaction, OWNER, {
         ...put.audit,
@@ -182,19 +185,31 @@ export class ServerRepository {
     id: string,
     generation: number,
     catalogue: {
+      readonly subject: string;
       readonly hash: string;
       readonly tools: readonly ToolDefinition[];
       readonly refused: readonly RefusedName[];
       readonly at: Date;
     },
   ): Promise<{ readonly moved: Moved; readonly newlyRefused: number } | undefined> {
-    const { hash, tools, refused, at } = catalogue;
+    const { subject, hash, tools, refused, at } = catalogue;
+    const key = { serverId: id, subject };
     return this.db.$transaction(async (transaction) => {
       const row = await transaction.brokerServer.findUnique({ where: { id } });
-      if (row === null || row.configGeneration !== generation || (row.catalogHash === hash && row.catalogOf === generation))
-        return undefined;
-      const data = { catalogHash: hash, tools: JSON.stringify(tools), readAt: at };
-      await transaction.brokerCatalogue.upsert({ where: { serverId: id }, create: { serverId: id, ...data }, update: data });
+      if (row === null || row.configGeneration !== generation) return undefined;
+      const before = await transaction.brokerCatalogue.findUnique({
+        where: { serverId_subject: key },
+        select: { catalogHash: true, generation: true },
+      });
+      const isKnown =
+        subject === 'shared'
+          ? row.catalogHash === hash && row.catalogOf === generation
+          : before?.catalogHash === hash && before.generation === generation;
+      if (isKnown) return undefined;
+      const data = { catalogHash: hash, generation, tools: JSON.stringify(tools), readAt: at };
+      await transaction.brokerCatalogue.upsert({ where: { serverId_subject: key }, create: { ...key, ...data }, update: data });
+      // A list that is one subject's own is told of, so that its next run reads it; the server's own stays what it is.
+      if (subject !== 'shared') return { moved: await tell(transaction, { rows: [row], at, owner: row.owner }), newlyRefused: 0 };
       const known = new Set(row.catalogOf === generation ? refusedNamesOf(row).map(({ tool, name }) => `${tool}\n${name}`) : []);
       const fresh = refused.filter(({ tool, name }) => !known.has(`${tool}\n${name}`));
       const listed = { catalogHash: hash, catalogOf: generation, tools: tools.length, refusedNames: JSON.stringify(refused) };
@@ -212,9 +227,20 @@ export class ServerRepository {
     });
   }
 
-  /** The JSON of a server's last good tools and their hash. */
-  catalogue(id: string): Promise<{ readonly catalogHash: string; readonly tools: string } | null> {
-    return this.db.brokerCatalogue.findUnique({ where: { serverId: id }, select: { catalogHash: true, tools: true } });
+  /** The JSON of a server's tools of this hash, whoever they were read for; null where no last good list has it. */
+  catalogue(id: string, catalogHash: string): Promise<{ readonly catalogHash: string; readonly tools: string } | null> {
+    return this.db.brokerCatalogue.findFirst({ where: { serverId: id, catalogHash }, select: { catalogHash: true, tools: true } });
+  }
+  /** Hashes of the lists that were read with these subjects' own credentials. */
+  async ownCatalogues(
+    serverIds: readonly string[],
+    subjects: readonly string[],
+  ): Promise<{ readonly serverId: string; readonly subject: string; readonly generation: number; readonly catalogHash: string }[]> {
+    if (serverIds.length === 0 || subjects.length === 0) return [];
+    return this.db.brokerCatalogue.findMany({
+      where: { serverId: { in: [...serverIds] }, subject: { in: [...subjects] } },
+      select: { serverId: true, subject: true, generation: true, catalogHash: true },
+    });
   }
 
   /** Remembers a start, unless one of this instance is remembered; says whether it was new. */
@@ -240,6 +266,14 @@ export class ServerRepository {
       select: { instanceId: true, startedAt: true },
     });
   }
+  /** Servers of which something runs with this subject's credentials. */
+  async serversOf(subject: string): Promise<string[]> {
+    const rows = await this.db.brokerInstance.findMany({ where: { subject }, select: { serverId: true }, distinct: ['serverId'] });
+    return rows.map(({ serverId }) => serverId);
+  }
+  async instancesWith(serverId: string, subject: string): Promise<string[]> {
+    return (await this.db.brokerInstance.findMany({ where: { serverId, subject } })).map(({ instanceId }) => instanceId);
+  }
   async instancesOf(serverId: string, keepGeneration: number | null): Promise<string[]> {
     const rows = await this.db.brokerInstance.findMany({
       where: { serverId, ...(keepGeneration === null ? {} : { generation: { not: keepGeneration } }) },
@@ -257,6 +291,15 @@ export class ServerRepository {
     const rows = await this.db.brokerOwner.findMany();
     return rows.map(({ owner, epoch, fence }) => ({ owner, epoch: Number(epoch), fence: Number(fence) }));
   }
+}
+
+/** Credentials were given for the server as it was: of another one nothing of them is kept. */
+async function forgetAuthorization(transaction: Transaction, serverId: string): Promise<void> {
+  await transaction.brokerFlow.deleteMany({ where: { serverId } });
+  await transaction.brokerCredential.deleteMany({ where: { serverId } });
+  await transaction.brokerClient.deleteMany({ where: { serverId } });
+  await transaction.brokerChallenge.deleteMany({ where: { serverId } });
+  await transaction.brokerCatalogue.deleteMany({ where: { serverId, NOT: { subject: 'shared' } } });
 }
 
 /** Moves the owner's epoch and puts one event for each row into the outbox. */

@@ -1,9 +1,10 @@
 import type { Call } from '@ambit/bus';
 import { digestOf } from '@ambit/capability';
-import { fault, mcpBroker, ServerSpec, type Parsed, type Returns } from '@ambit/contracts';
+import { fault, mcpBroker, ServerSpec, type Parsed, type Returns, type Server } from '@ambit/contracts';
 import { Inject, Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { auditOf } from './audit.js';
+import { AuthorizationService } from './authorization/authorization.service.js';
 import { DiscoveryService } from './discovery.service.js';
 import { decidePut } from './domain/put-server.js';
 import { Epochs } from './epochs.js';
@@ -22,6 +23,7 @@ export class ServerService {
     @Inject(InstanceService) private readonly instances: InstanceService,
     @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
     @Inject(Epochs) private readonly epochs: Epochs,
+    @Inject(AuthorizationService) private readonly authorizations: AuthorizationService,
   ) {}
 
   async put({ ifVersion, ...input }: Parsed<typeof mcpBroker.putServer>, call: Call): Promise<Returns<typeof mcpBroker.putServer>> {
@@ -59,7 +61,7 @@ export class ServerService {
   async list({ cursor, limit, ...where }: Parsed<typeof mcpBroker.listServers>): Promise<Returns<typeof mcpBroker.listServers>> {
     const rows = await this.repository.list(where, { after: cursor, limit });
     const last = rows.length === limit ? rows.at(-1) : undefined;
-    return { items: rows.map((row) => this.view(row)), ...(last === undefined ? {} : { cursor: last.id }) };
+    return { items: await this.views(rows), ...(last === undefined ? {} : { cursor: last.id }) };
   }
 
   async delete({ id }: Parsed<typeof mcpBroker.deleteServer>, call: Call): Promise<Returns<typeof mcpBroker.deleteServer>> {
@@ -114,7 +116,17 @@ export class ServerService {
     await this.instances.closeOlder(row, { keep, instanceIds: old, withinMs: PUT_WAITS_MS });
   }
 
-  private view(row: ServerRow): Returns<typeof mcpBroker.getServer> {
-    return serverOf(row, this.instances.isConnecting(row.id));
+  private async view(row: ServerRow): Promise<Server> {
+    const [view] = await this.views([row]);
+    if (view === undefined) throw new Error('one server has one view');
+    return view;
+  }
+
+  private async views(rows: readonly ServerRow[]): Promise<Server[]> {
+    const authorizations = await this.authorizations.of(rows);
+    return rows.flatMap((row) => {
+      const authorization = authorizations.get(row.id);
+      return authorization === undefined ? [] : [serverOf(row, this.instances.isConnecting(row.id), authorization)];
+    });
   }
 }

@@ -1,4 +1,13 @@
-import { Hex64, OfferHashes, Server, ServerSpec, ServerState, type ServerHead, type mcpBroker } from '@ambit/contracts';
+import {
+  Hex64,
+  OfferHashes,
+  Server,
+  ServerSpec,
+  ServerState,
+  type ServerAuthorization,
+  type ServerHead,
+  type mcpBroker,
+} from '@ambit/contracts';
 import type { Prisma } from '@ambit/db';
 import { z } from 'zod';
 
@@ -35,7 +44,7 @@ export function offersOf(row: Pick<ServerRow, 'offers' | 'configGeneration'>): O
 }
 
 /** A server as the contract shows it. */
-export function serverOf(row: ServerRow, isConnecting: boolean): Server {
+export function serverOf(row: ServerRow, isConnecting: boolean, authorization: ServerAuthorization): Server {
   return {
     ...specOf(row),
     id: row.id,
@@ -49,6 +58,7 @@ export function serverOf(row: ServerRow, isConnecting: boolean): Server {
     refusedNames: catalogHashOf(row) === null ? [] : refusedNamesOf(row),
     stale: isStale(row),
     offers: offersOf(row),
+    authorization,
     runsAs: row.runsAs,
     protocol: row.protocol,
     version: row.version,

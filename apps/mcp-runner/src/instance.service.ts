@@ -87,7 +87,9 @@ export class InstanceService implements BeforeApplicationShutdown {
   }
 
   /** Ends the instances of a server, but for those of the generation that is to stay. */
-  async closeServer({ serverId, keepGeneration, instanceId, reason }: Payload<typeof mcpBroker.closeInstance>): Promise<void> {
+  async closeServer({ serverId, keepGeneration, subject, instanceId, reason }: Payload<typeof mcpBroker.closeInstance>): Promise<void> {
+    // Nobody signs in to a child: what it needs stands in its environment.
+    if (subject !== undefined) return;
     const isMeant = ([id, { server }]: readonly [string, { readonly server: ResolvedServer }]): boolean =>
       server.serverId === serverId && server.configGeneration !== keepGeneration && (instanceId === undefined || instanceId === id);
     for (const [, start] of [...this.starting].filter(isMeant)) start.abort.abort(new Error(reason));

@@ -459,6 +459,7 @@ function serverOf(id: string): Output<typeof mcpBroker.getServer> {
     bindingHash: BINDING,
     state: 'connected',
     reason: null,
+    authorization: { state: 'none', reason: null, credentials: 'shared', issuer: null, authenticated: 0 },
     catalogHash: null,
     tools: 0,
     refusedNames: [],

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { auditEvent } from './audit.js';
 import { event, rpc } from './kit/contract.js';
-import { SecretRef } from './mcp-broker.js';
+import { SecretRef } from './authorization.js';
 import { AgentId, Hex64, Instant, Principal, ProjectId, SetName, Uuid, Version } from './nouns.js';
 
 export const Role = z.enum(['admin', 'operator', 'approver', 'viewer', 'auditor', 'client']);

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { Credential, CredentialSubject } from './authorization.js';
 import { adminApi, EdgeNames, EdgeToken, Notify, NotifyDelivery, NotifySink, Role, RoleGrant, Token, WorkerCredential } from './admin-api.js';
 import { AuditRecord } from './audit.js';
 import { Delegation } from './delegation.js';
@@ -80,6 +81,11 @@ export const httpApi = {
   deleteServer: route('DELETE /v1/server/{id}', { summary: 'Remove a server', action: 'administer', params: z.object({ id: Uuid }), output: mcpBroker.deleteServer.output, errors: mcpBroker.deleteServer.errors }),
   testServer: route('POST /v1/server/{id}/test', { summary: 'Connect now and list its tools', action: 'operate', params: z.object({ id: Uuid }), output: Server, errors: mcpBroker.testServer.errors }),
 
+  authorizeServer: route('POST /v1/server/{id}/authorize', { summary: 'Begin a sign-in to a server, for everybody, an agent or the caller; answers the address that a person opens', action: 'operate', params: z.object({ id: Uuid }), body: z.strictObject({ subject: CredentialSubject.optional().meta({ description: 'shared, agent:<id> or a principal; left out: shared, or the caller where the server takes everybody’s own' }) }), output: mcpBroker.startAuthorization.output, errors: mcpBroker.startAuthorization.errors }),
+  listAuthorizations: route('GET /v1/server/{id}/authorization', { summary: 'Whose credentials a server has, and how they stand', action: 'read', params: z.object({ id: Uuid }), query: z.object(Paging), output: page(Credential), errors: mcpBroker.listAuthorizations.errors }),
+  removeAuthorization: route('DELETE /v1/server/{id}/authorization/{subject}', { summary: 'Sign out of a server and end what runs with these credentials', action: 'operate', params: z.object({ id: Uuid, subject: CredentialSubject }), output: mcpBroker.removeAuthorization.output, errors: mcpBroker.removeAuthorization.errors }),
+  completeAuthorization: route('POST /v1/authorization/complete', { summary: 'Finish a sign-in with the address that the browser was sent to, where it could not open it', action: 'operate', body: z.strictObject({ callback: z.url().max(16 * 1024) }), output: mcpBroker.finishAuthorization.output, errors: mcpBroker.finishAuthorization.errors }),
+
   listSecrets: route('GET /v1/secret', { summary: 'Secrets by name; a value is never returned', action: 'read', query: z.object({ ...InProject, ...InSet, ...Paging }), output: page(Secret) }),
   putSecret: route('PUT /v1/secret/{name}', { summary: 'Declare a secret or set its value', action: 'administer', params: z.object({ name: Slug }), body: mcpBroker.putSecret.input.omit({ name: true }), output: Secret, errors: mcpBroker.putSecret.errors }),
   deleteSecret: route('DELETE /v1/secret/{name}', { summary: 'Remove a secret that no server names', action: 'administer', params: z.object({ name: Slug }), query: z.object({ projectId: ProjectId.default('default') }), output: mcpBroker.deleteSecret.output, errors: mcpBroker.deleteSecret.errors }),
@@ -138,7 +144,7 @@ export const httpApi = {
   diffSnapshots: route('GET /v1/snapshot/{fingerprint}/diff/{other}', { summary: 'What changed between two snapshots', action: 'read', params: z.object({ fingerprint: Hex64, other: Hex64 }), output: JsonObject, errors: sessionService.readSnapshot.errors }),
   explain: route('GET /v1/explain', { summary: 'Why a session or agent can or cannot see a tool or skill', action: 'read', query: z.object({ sessionId: Uuid.optional(), agentId: AgentId.optional(), kind: z.enum(['tool', 'skill']).default('tool'), name: z.string().min(1).max(200), as: z.string().max(200).optional() }), output: Explanation, errors: sessionService.explain.errors }),
 
-  erasePrincipal: route('DELETE /v1/principal/{id}', { summary: 'Erase a person or application: its content, arguments, names, tokens and roles; audit keeps ids and digests, and stays verifiable', action: 'administer', params: z.object({ id: Principal.shape.id }), output: z.object({ runs: z.int(), entries: z.int(), sessions: z.int(), calls: z.int(), artifacts: z.int(), tokens: z.int(), grants: z.int() }) }),
+  erasePrincipal: route('DELETE /v1/principal/{id}', { summary: 'Erase a person or application: its content, arguments, names, tokens and roles; audit keeps ids and digests, and stays verifiable', action: 'administer', params: z.object({ id: Principal.shape.id }), output: z.object({ runs: z.int(), entries: z.int(), sessions: z.int(), calls: z.int(), artifacts: z.int(), tokens: z.int(), grants: z.int(), credentials: z.int().default(0) }) }),
 
   listAudit: route('GET /v1/audit', { summary: 'Audit records, oldest first; application/x-ndjson exports them', action: 'audit', query: z.object({ owner: z.string().max(63).optional(), action: z.string().max(100).optional(), target: z.string().max(500).optional(), principal: z.string().max(200).optional(), since: Instant.optional(), ...Paging }), output: page(AuditRecord), answers: 'lines' }),
   verifyAudit: route('GET /v1/audit/verify', { summary: 'Walk every owner’s hash chain', action: 'audit', output: z.object({ intact: z.boolean(), owners: z.array(z.object({ owner: z.string(), records: z.int(), intact: z.boolean(), problem: z.string().nullable() })) }) }),

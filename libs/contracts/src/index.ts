@@ -18,7 +18,8 @@ export {
   RetentionClass, Rule, ServerRequests, SetName, Slug, SubagentSlot, Target, ToolDefinition, ToolEffect, Uuid, Version, Via,
 } from './nouns.js';
 export { adminApi, DeliveryStatus, EdgeNames, EdgeToken, NOTIFIED_EVENTS, NotifiedEvent, Notify, NotifyDelivery, NotifySink, Role, RoleGrant, Token, WorkerCredential } from './admin-api.js';
-export { Instances, mcpBroker, Secret, SecretRef, Server, ServerHead, ServerSpec, ServerState, Timeouts, Transport } from './mcp-broker.js';
+export { Authorization, AuthorizationState, Credential, CredentialsOf, CredentialSubject, SecretRef, ServerAuthorization } from './authorization.js';
+export { Instances, mcpBroker, Secret, Server, ServerHead, ServerSpec, ServerState, Timeouts, Transport } from './mcp-broker.js';
 export { OfferHashes, OfferKind } from './mcp-content.js';
 export { mcpEdge } from './mcp-edge.js';
 export { mcpRunner, ResolvedServer } from './mcp-runner.js';

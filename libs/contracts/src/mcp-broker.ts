@@ -1,12 +1,11 @@
 import { z } from 'zod';
 import { auditEvent, auditReading } from './audit.js';
+import { Authorization, Credential, CredentialSubject, SecretRef, ServerAuthorization } from './authorization.js';
 import { event, rpc, signal } from './kit/contract.js';
 import { AgentId, Hex64, Instant, JsonObject, Owner, page, PageInput, ProjectId, SetName, Slug, ToolDefinition, Uuid, Version } from './nouns.js';
 import { mcpContent, OfferHashes } from './mcp-content.js';
 import { refusing } from './refusals.js';
 
-/** A secret is referred to by name, never written into configuration. */
-export const SecretRef = z.object({ secret: Slug }).meta({ id: 'SecretRef' });
 const Value = z.union([z.string().max(16 * 1024), SecretRef]);
 const HeaderName = z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/);
 
@@ -25,8 +24,8 @@ export const Timeouts = z
 /** How to reach a server. Strict: unknown fields, `autoApprove` among them, are refused by name. */
 export const Transport = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('stdio'), command: z.string().min(1).max(1_024), args: z.array(z.string().max(8_192)).max(256).default([]), env: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/), Value).default({}), package: z.object({ pluginId: z.string().max(64), digest: Hex64 }).optional() }),
-  z.strictObject({ type: z.literal('http'), url: z.url().max(2_048), headers: z.record(HeaderName, Value).default({}) }),
-  z.strictObject({ type: z.literal('sse'), url: z.url().max(2_048), headers: z.record(HeaderName, Value).default({}) }),
+  z.strictObject({ type: z.literal('http'), url: z.url().max(2_048), headers: z.record(HeaderName, Value).default({}), authorization: Authorization.optional() }),
+  z.strictObject({ type: z.literal('sse'), url: z.url().max(2_048), headers: z.record(HeaderName, Value).default({}), authorization: Authorization.optional() }),
   z.strictObject({ type: z.literal('inmemory'), name: z.literal('echo') }),
 ]).meta({ id: 'Transport' });
 export type Transport = z.output<typeof Transport>;
@@ -66,6 +65,7 @@ export const Server = ServerSpec.extend({
   stale: z.boolean(),
   /** Hashes of what else it offers, beside its tools. */
   offers: OfferHashes.optional(),
+  authorization: ServerAuthorization.default({ state: 'none', reason: null, credentials: 'shared', issuer: null, authenticated: 0 }),
   runsAs: z.string().max(200).nullable(),
   protocol: z.string().max(20).nullable(),
   version: Version,
@@ -89,6 +89,8 @@ const secretUnknown = { status: 400, retry: 'never', message: 'The configuration
 const SIGNED_CHARACTERS = 256 * 1024;
 const conflict = { status: 409, retry: 'never', message: 'It changed since you read it; read it again', data: z.object({ version: z.int() }) } as const;
 
+const flowUnknown = { status: 404, retry: 'never', message: 'No sign-in waits for this answer: it was answered, cancelled or begun more than ten minutes ago' } as const;
+
 /** What stands before a call may be sent: the pin, and the lease that the owner of the instance holds. */
 const Pin = { serverId: Uuid, configGeneration: z.int().min(1), bindingHash: Hex64 };
 
@@ -109,6 +111,42 @@ export const mcpBroker = {
   deleteServer: rpc('ambit.rpc.mcp-broker.v1.server.delete', { summary: 'Remove a server, stop its instances and move its owner’s fence', input: z.object({ id: Uuid }), output: z.object({ deleted: z.boolean() }), errors: { SERVER_UNKNOWN: serverUnknown }, timeoutMs: 20_000 }),
   testServer: rpc('ambit.rpc.mcp-broker.v1.server.test', { summary: 'Connect now, list, and say how it went', input: z.object({ id: Uuid }), output: Server, errors: { SERVER_UNKNOWN: serverUnknown }, timeoutMs: 60_000 }),
 
+  startAuthorization: rpc('ambit.rpc.mcp-broker.v1.authorization.start', {
+    summary: 'Begin a sign-in to a server for one subject; another one that is under way for it is cancelled',
+    input: z.object({
+      serverId: Uuid, subject: CredentialSubject,
+      redirectUri: z.url().max(2_048),
+      clientMetadataUrl: z.url().max(2_048).nullable().meta({ description: 'Where our client document is published; null where we are not reached over https' }),
+      interactionId: Uuid.optional().meta({ description: 'The interaction that this sign-in answers' }),
+    }),
+    output: z.object({ url: z.url().max(8_192), issuer: z.string().max(2_048), expiresAt: Instant }),
+    errors: {
+      SERVER_UNKNOWN: serverUnknown,
+      AUTHORIZATION_UNSUPPORTED: { status: 409, retry: 'never', message: 'There is no sign-in to this server', data: z.object({ reason: z.string() }) },
+      SUBJECT_REFUSED: { status: 400, retry: 'never', message: 'This server does not take credentials of this subject', data: z.object({ credentials: z.string() }) },
+    },
+    timeoutMs: 30_000,
+  }),
+  describeAuthorization: rpc('ambit.rpc.mcp-broker.v1.authorization.describe', {
+    summary: 'What a sign-in that waits for its answer is for',
+    input: z.object({ state: z.string().max(500) }),
+    output: z.object({ serverId: Uuid, slug: Slug, subject: CredentialSubject, issuer: z.string().max(2_048) }),
+    errors: { FLOW_UNKNOWN: flowUnknown }, idempotent: true,
+  }),
+  finishAuthorization: rpc('ambit.rpc.mcp-broker.v1.authorization.finish', {
+    summary: 'What the authorization server sent the person back with; taken once',
+    input: z.object({ state: z.string().max(500), code: z.string().max(8_192).optional(), iss: z.string().max(2_048).optional(), error: z.string().max(500).optional() }),
+    output: z.object({ serverId: Uuid, slug: Slug, subject: CredentialSubject, interactionId: Uuid.nullable() }),
+    errors: {
+      FLOW_UNKNOWN: flowUnknown,
+      AUTHORIZATION_FAILED: { status: 400, retry: 'never', message: 'The sign-in failed; begin another one', data: z.object({ reason: z.string() }) },
+    },
+    timeoutMs: 30_000,
+  }),
+  listAuthorizations: rpc('ambit.rpc.mcp-broker.v1.authorization.list', { summary: 'Whose credentials a server has, and how they stand', input: z.object({ serverId: Uuid, ...PageInput }), output: page(Credential), errors: { SERVER_UNKNOWN: serverUnknown }, idempotent: true }),
+  removeAuthorization: rpc('ambit.rpc.mcp-broker.v1.authorization.remove', { summary: 'Forget a subject’s credentials of a server and end what runs with them', input: z.object({ serverId: Uuid, subject: CredentialSubject }), output: z.object({ removed: z.boolean() }), errors: { SERVER_UNKNOWN: serverUnknown }, idempotent: true, timeoutMs: 20_000 }),
+  erasePrincipal: rpc('ambit.rpc.mcp-broker.v1.principal.erase', { summary: 'Forget a principal’s credentials of every server and end what runs with them', input: z.object({ principal: z.string().max(200) }), output: z.object({ credentials: z.int().min(0) }), idempotent: true, timeoutMs: 20_000 }),
+
   putSecret: rpc('ambit.rpc.mcp-broker.v1.secret.put', {
     summary: 'Declare a secret, or set its value; rotating one restarts instances and moves no generation',
     input: z.object({ name: Slug, projectId: ProjectId.default('default'), from: z.enum(['env', 'file', 'store']), key: z.string().max(500).nullable().default(null), value: z.string().max(64 * 1024).optional(), set: SetName.default(null) }), output: Secret,
@@ -124,7 +162,7 @@ export const mcpBroker = {
     errors: { SECRET_UNKNOWN: secretUnknown, SECRET_UNREADABLE: { status: 409, retry: 'later', message: 'The secret is declared, and its value cannot be read', data: z.object({ reason: z.string() }) } }, idempotent: true,
   }),
 
-  catalogueHeads: rpc('ambit.rpc.mcp-broker.v1.catalogue.heads', { summary: 'Versions of every server of a project, for ingress; asks no server', input: z.object({ projectId: ProjectId, limit: z.int().min(1).max(1_000).default(1_000) }), output: z.object({ epoch: z.int(), servers: z.array(ServerHead) }), idempotent: true }),
+  catalogueHeads: rpc('ambit.rpc.mcp-broker.v1.catalogue.heads', { summary: 'Versions of every server of a project, for ingress; asks no server', input: z.object({ projectId: ProjectId, limit: z.int().min(1).max(1_000).default(1_000), /** For whom: a server that takes everybody's own credentials may show each other tools. */ agentId: AgentId.optional(), principalId: z.string().max(200).optional() }), output: z.object({ epoch: z.int(), servers: z.array(ServerHead) }), idempotent: true }),
   cataloguePage: rpc('ambit.rpc.mcp-broker.v1.catalogue.page', {
     summary: 'The last good tools of one server, at most 256 KiB at a time', input: z.object({ serverId: Uuid, catalogHash: Hex64, offset: z.int().min(0).default(0) }),
     output: z.object({ tools: z.array(ToolDefinition), next: z.int().nullable() }), errors: { SERVER_UNKNOWN: serverUnknown, CATALOGUE_MOVED: { status: 409, retry: 'later', message: 'The catalogue changed; read the heads again' } }, idempotent: true,
@@ -132,16 +170,16 @@ export const mcpBroker = {
 
   ensureInstance: rpc('ambit.rpc.mcp-broker.v1.instance.ensure.{serverId}', {
     summary: 'Make sure that one owner serves the instance; any replica answers',
-    input: z.object({ configGeneration: z.int().min(1), bindingHash: Hex64, agentId: AgentId, sessionId: Uuid }),
+    input: z.object({ configGeneration: z.int().min(1), bindingHash: Hex64, agentId: AgentId, sessionId: Uuid, /** For whom the call is: whose own credentials it carries where the server takes everybody's own. */ principalId: z.string().max(200).optional() }),
     output: z.object({ instanceId: Hex64, leaseRevision: z.int().min(1), callTimeoutMs: z.int(), onProgress: z.enum(['extend', 'ignore']) }),
-    errors: refusing('TARGET_CHANGED', 'SERVER_UNAVAILABLE', 'TOOL_GONE'), idempotent: true, timeoutMs: 60_000,
+    errors: refusing('TARGET_CHANGED', 'SERVER_UNAVAILABLE', 'TOOL_GONE', 'AUTHORIZATION_REQUIRED'), idempotent: true, timeoutMs: 60_000,
   }),
   executeCall: rpc('ambit.rpc.mcp-broker.v1.call.execute.{instanceId}', {
     summary: 'One MCP tool call by the owner of the instance, under the gateway’s claim; the last gate compares pin and lease immediately before the effect',
     input: z.object({ ...Pin, leaseRevision: z.int().min(1), operationId: Hex64, gatewayId: Uuid, tool: z.string().min(1).max(128), arguments: JsonObject, callTimeoutMs: z.int().min(1_000).max(3_600_000), onProgress: z.enum(['extend', 'ignore']).default('ignore'), sessionId: Uuid.optional().meta({ description: 'Whose call it is: what a server asks back is asked of that session alone' }) }),
     /** `result` is the server's tools/call result untouched; over 256 KiB only `large` is set and the bytes are read by pages. */
     output: z.object({ result: JsonObject.optional(), large: z.object({ digest: Hex64, bytes: z.int(), isError: z.boolean() }).optional() }),
-    errors: { STALE_LEASE: { status: 409, retry: 'later', message: 'Another owner serves this instance; ensure it again, nothing was sent' }, ...refusing('TARGET_CHANGED', 'SERVER_UNAVAILABLE', 'INDETERMINATE', 'CALL_TIMEOUT', 'RESULT_TOO_LARGE', 'TOOL_FAILED', 'TOOL_GONE') },
+    errors: { STALE_LEASE: { status: 409, retry: 'later', message: 'Another owner serves this instance; ensure it again, nothing was sent' }, ...refusing('TARGET_CHANGED', 'SERVER_UNAVAILABLE', 'INDETERMINATE', 'CALL_TIMEOUT', 'RESULT_TOO_LARGE', 'TOOL_FAILED', 'TOOL_GONE', 'AUTHORIZATION_REQUIRED') },
     timeoutMs: 3_600_000,
   }),
   resultPage: rpc('ambit.rpc.mcp-broker.v1.call.result.{instanceId}', { summary: 'Bytes of a large result, kept by its owner for 60 s', input: z.object({ operationId: Hex64, offset: z.int().min(0) }), output: z.object({ data: z.string().max(350_000).meta({ description: 'base64 of at most 256 KiB' }), next: z.int().nullable() }), errors: { RESULT_GONE: { status: 410, retry: 'never', message: 'The result is no longer held; the call has happened' } }, idempotent: true }),
@@ -154,5 +192,5 @@ export const mcpBroker = {
   auditAppended: auditEvent('mcp-broker'),
 
   cancelCall: signal('ambit.ctl.mcp-broker.v1.call.cancel.{instanceId}', { summary: 'Stop one call at the owner of its instance', payload: z.object({ operationId: Hex64, reason: z.string().max(200) }) }),
-  closeInstance: signal('ambit.ctl.mcp-broker.v1.instance.close.{serverId}', { summary: 'Whoever owns instances of this server closes those of an older generation, or all', payload: z.object({ serverId: Uuid, keepGeneration: z.int().nullable(), /** Only this one of them. */ instanceId: Hex64.optional(), reason: z.string().max(200) }) }),
+  closeInstance: signal('ambit.ctl.mcp-broker.v1.instance.close.{serverId}', { summary: 'Whoever owns instances of this server closes those of an older generation, or all', payload: z.object({ serverId: Uuid, keepGeneration: z.int().nullable(), /** Only what runs with the credentials of this subject. */ subject: CredentialSubject.optional(), /** Only this one of them. */ instanceId: Hex64.optional(), reason: z.string().max(200) }) }),
 };

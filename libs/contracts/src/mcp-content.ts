@@ -25,7 +25,7 @@ const Result = z.object({ serverId: Uuid, result: JsonObject.optional(), large: 
 const upstreamError = { status: 502, retry: 'never', message: 'The server answered with an error', data: z.object({ code: z.int(), message: z.string().max(2_000), data: z.unknown().optional() }) } as const;
 const notOffered = { status: 404, retry: 'never', message: 'No server of this run offers that' } as const;
 const ambiguous = { status: 409, retry: 'never', message: 'Several servers of this run offer that; name one', data: z.object({ serverIds: z.array(Uuid).max(1_000) }) } as const;
-const answering = { NOT_OFFERED: notOffered, UPSTREAM_ERROR: upstreamError, ...refusing('SERVER_UNAVAILABLE', 'CALL_TIMEOUT', 'RESULT_TOO_LARGE', 'TARGET_CHANGED', 'TOOL_GONE') } as const;
+const answering = { NOT_OFFERED: notOffered, UPSTREAM_ERROR: upstreamError, ...refusing('SERVER_UNAVAILABLE', 'CALL_TIMEOUT', 'RESULT_TOO_LARGE', 'TARGET_CHANGED', 'TOOL_GONE', 'AUTHORIZATION_REQUIRED') } as const;
 const scoped = { ...answering, OFFER_AMBIGUOUS: ambiguous, ...refusing('TOOL_NOT_IN_SNAPSHOT', 'TURN_ENDED', 'AGENT_DISABLED', 'SERVER_NOT_ALLOWED') } as const;
 
 /** Prompts and resources of servers, for a run that has them in its snapshot; part of the broker’s contracts. */

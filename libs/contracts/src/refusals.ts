@@ -26,6 +26,7 @@ export const refusals = {
   TURN_ENDED: { status: 409, retry: 'never', message: 'The run has ended or waits for a decision; acknowledge the job and go on' },
   STALE_INSTANCE: { status: 409, retry: 'never', message: 'A newer attempt of this run holds the token' },
   SERVER_UNAVAILABLE: { status: 503, retry: 'later', message: 'The server that provides this tool could not be reached; nothing was done', data: z.object({ reason: z.string() }) },
+  AUTHORIZATION_REQUIRED: { status: 403, retry: 'never', message: 'The server takes this call only after somebody signed in to it; nothing was done', data: z.object({ serverId: z.string(), credentials: z.enum(['shared', 'agent', 'user']), reason: z.string() }) },
   CALL_TIMEOUT: { status: 504, retry: 'never', message: 'The tool did not answer in time; it may have had its effect' },
   RESULT_TOO_LARGE: { status: 413, retry: 'never', message: 'The result is larger than may be taken; the call has happened', data: z.object({ limitBytes: z.int(), actualBytes: z.int().optional() }) },
   SKILL_NOT_ACTIVE: { status: 403, retry: 'never', message: 'Scripts run only of a skill of this session whose SKILL.md was viewed in this run; view it first' },

@@ -52,6 +52,10 @@ export type BrokerDb = Pick<
   | 'brokerInstance'
   | 'brokerSecret'
   | 'brokerOwner'
+  | 'brokerChallenge'
+  | 'brokerCredential'
+  | 'brokerFlow'
+  | 'brokerClient'
 >;
 export type SkillDb = Pick<
   PrismaClient,

@@ -37,6 +37,8 @@ export interface CallServerOptions {
     within: { readonly timeoutMs: number; readonly signal: AbortSignal },
   ) => Promise<JsonObject>;
   readonly tellLog: (gatewayId: string, log: Payload<typeof toolGateway.callLogged>) => void;
+  /** Whose credentials the instance carries, where somebody can sign in to its server. */
+  readonly credentials?: 'shared' | 'agent' | 'user' | undefined;
   readonly tellProgress: (gatewayId: string, progress: Payload<typeof toolGateway.callProgress>) => void;
 }
 
@@ -209,10 +211,23 @@ export class CallServer {
       case 'refused':
         throw fault(mcpBroker.executeCall, 'TOOL_FAILED', { reason: `${outcome.message} (${outcome.code})` });
       case 'not_dispatched':
-        throw notDispatched(outcome.cause, outcome.message);
+        throw this.notDispatched(outcome.cause, outcome.message);
       case 'uncertain':
         throw uncertain(outcome, this.open.get(operationId)?.isCancelled === true);
     }
+  }
+
+  private notDispatched(cause: string, message: string): Fault {
+    const { credentials, pin } = this.options;
+    if (message === STALE) return fault(mcpBroker.executeCall, 'STALE_LEASE');
+    if (cause === 'cancelled') return platformFault('CANCELLED', undefined, 'The call was cancelled before it was sent');
+    if (cause === 'unauthorized' && credentials !== undefined)
+      return fault(mcpBroker.executeCall, 'AUTHORIZATION_REQUIRED', {
+        serverId: pin.serverId,
+        credentials,
+        reason: 'The server asks for a sign-in',
+      });
+    return fault(mcpBroker.executeCall, 'SERVER_UNAVAILABLE', { reason: message });
   }
 
   /** A result as it may travel: a large one is kept here, to be read by pages under this id. */
@@ -252,12 +267,6 @@ export class CallServer {
 }
 
 const STALE = 'The lease of this instance is not certainly held any more';
-
-function notDispatched(cause: string, message: string): Fault {
-  if (message === STALE) return fault(mcpBroker.executeCall, 'STALE_LEASE');
-  if (cause === 'cancelled') return platformFault('CANCELLED', undefined, 'The call was cancelled before it was sent');
-  return fault(mcpBroker.executeCall, 'SERVER_UNAVAILABLE', { reason: message });
-}
 
 function uncertain(outcome: CallOutcome & { readonly status: 'uncertain' }, isCancelled: boolean): Fault {
   switch (outcome.cause) {

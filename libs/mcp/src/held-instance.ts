@@ -21,6 +21,8 @@ export interface HoldOptions {
   readonly runsAs: string;
   /** The server may ask for completions of a model. @default false */
   readonly sampling?: boolean;
+  /** Whose credentials it carries, where somebody can sign in to its server. */
+  readonly credentials?: 'shared' | 'agent' | 'user' | undefined;
   readonly startTimeoutMs: number;
   readonly idleStopMs: number;
   readonly bus: Bus;
@@ -83,6 +85,7 @@ export class HeldInstance {
         (await options.bus.call(toolGateway.askBack, ask, { keys: { gatewayId }, timeoutMs: within.timeoutMs, signal: within.signal }))
           .result,
       tellLog: (gatewayId, log) => options.bus.signal(toolGateway.callLogged, log, { keys: { gatewayId } }),
+      credentials: options.credentials,
       tellProgress: (gatewayId, progress) => options.bus.signal(toolGateway.callProgress, progress, { keys: { gatewayId } }),
     });
     const { instanceId, pin, bus, onError } = options;

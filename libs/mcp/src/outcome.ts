@@ -1,4 +1,11 @@
-import { ProtocolError, SdkError, SdkErrorCode, SdkHttpError, UnauthorizedError } from '@modelcontextprotocol/client';
+import {
+  InsufficientScopeError,
+  ProtocolError,
+  SdkError,
+  SdkErrorCode,
+  SdkHttpError,
+  UnauthorizedError,
+} from '@modelcontextprotocol/client';
 
 /** The result object of `tools/call` as the server sent it. */
 export type RawResult = Readonly<Record<string, unknown>>;
@@ -15,7 +22,8 @@ export type CallOutcome =
   | { readonly status: 'refused'; readonly code: number; readonly message: string; readonly data: unknown }
   | {
       readonly status: 'not_dispatched';
-      readonly cause: 'session_lost' | 'unreachable' | 'unauthorized' | 'stopped' | 'cancelled';
+      /** `unauthorized`: with other credentials it may be taken; `forbidden`: whoever asks may not. */
+      readonly cause: 'session_lost' | 'unreachable' | 'unauthorized' | 'forbidden' | 'stopped' | 'cancelled';
       readonly message: string;
     }
   | {
@@ -95,7 +103,22 @@ function hasCode(error: unknown, codes: ReadonlySet<string>): boolean {
 /** True when the error, or one of its causes, is a server's refusal of our credentials. */
 export function isUnauthorized(error: unknown): boolean {
   for (let at: unknown = error, hops = 0; hops < 5 && typeof at === 'object' && at !== null; hops++) {
-    if (at instanceof UnauthorizedError || (at instanceof SdkHttpError && (at.status === 401 || at.status === 403))) return true;
+    if (
+      at instanceof UnauthorizedError ||
+      at instanceof InsufficientScopeError ||
+      (at instanceof SdkHttpError && (at.status === 401 || at.status === 403))
+    )
+      return true;
+    at = 'cause' in at ? at.cause : undefined;
+  }
+  return false;
+}
+
+/** True when the error, or one of its causes, says that other credentials, or wider ones, would be taken. */
+export function wantsSignIn(error: unknown): boolean {
+  for (let at: unknown = error, hops = 0; hops < 5 && typeof at === 'object' && at !== null; hops++) {
+    if (at instanceof UnauthorizedError || at instanceof InsufficientScopeError || (at instanceof SdkHttpError && at.status === 401))
+      return true;
     at = 'cause' in at ? at.cause : undefined;
   }
   return false;
@@ -126,7 +149,8 @@ export function outcomeOf(error: unknown, signal: AbortSignal | undefined): Call
     return { status: 'uncertain', cause: 'too_large', message, ...(own.limitBytes === undefined ? {} : { limitBytes: own.limitBytes }) };
   }
   if (error instanceof TooLargeError) return { status: 'uncertain', cause: 'too_large', message, limitBytes: error.limitBytes };
-  if (error instanceof UnauthorizedError) return { status: 'not_dispatched', cause: 'unauthorized', message };
+  if (error instanceof UnauthorizedError || error instanceof InsufficientScopeError)
+    return { status: 'not_dispatched', cause: 'unauthorized', message };
   if (error instanceof SdkHttpError) return ofHttp(error.status, message);
   if (hasCode(error, NEVER_CONNECTED)) return { status: 'not_dispatched', cause: 'unreachable', message };
   if (error instanceof SdkError) return ofSdk(error.code, message);
@@ -137,7 +161,8 @@ export function outcomeOf(error: unknown, signal: AbortSignal | undefined): Call
 
 /** A 4xx is the server's refusal to take the request; a 5xx may come from a proxy that had passed it on. */
 function ofHttp(status: number | undefined, message: string): CallOutcome {
-  if (status === 401 || status === 403) return { status: 'not_dispatched', cause: 'unauthorized', message };
+  if (status === 401) return { status: 'not_dispatched', cause: 'unauthorized', message };
+  if (status === 403) return { status: 'not_dispatched', cause: 'forbidden', message };
   if (status !== undefined && status >= 400 && status < 500 && status !== 408 && status !== 499)
     return { status: 'not_dispatched', cause: 'unreachable', message };
   return { status: 'uncertain', cause: 'connection_lost', message };

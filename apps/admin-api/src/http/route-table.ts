@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { AccessRoutes } from '../access.routes.js';
 import { AgentRoutes } from '../agent.routes.js';
 import { ApplyRoutes } from '../apply.routes.js';
+import { AuthorizationRoutes } from '../authorization.routes.js';
 import { AuditRoutes } from '../audit.routes.js';
 import { CapabilityRoutes } from '../capability.routes.js';
 import { EdgeTokenRoutes } from '../edge-token.routes.js';
@@ -33,6 +34,7 @@ export class RouteTable {
     principals: PrincipalRoutes,
     notify: NotifyRoutes,
     edge: EdgeTokenRoutes,
+    authorizations: AuthorizationRoutes,
   ) {
     this.routes = [
       agents,
@@ -48,6 +50,7 @@ export class RouteTable {
       status,
       principals,
       notify,
+      authorizations,
     ].flatMap(({ routes }) => routes);
   }
 }

@@ -14,7 +14,12 @@ function identityOf(transport: Transport): unknown {
       };
     case 'http':
     case 'sse':
-      return { type: transport.type, url: normalUrl(transport.url), headers: transport.headers };
+      return {
+        type: transport.type,
+        url: normalUrl(transport.url),
+        headers: transport.headers,
+        ...(transport.authorization === undefined ? {} : { authorization: transport.authorization }),
+      };
     case 'inmemory':
       return { type: transport.type, name: transport.name };
   }
@@ -34,7 +39,7 @@ export function bindingHash(transport: Transport): string {
       return digestOf({ type: transport.type, command: transport.command, authorization: 'none' });
     case 'http':
     case 'sse':
-      return digestOf({ type: transport.type, url: normalUrl(transport.url), authorization: 'none' });
+      return digestOf({ type: transport.type, url: normalUrl(transport.url), authorization: transport.authorization?.type ?? 'none' });
     case 'inmemory':
       return digestOf({ type: transport.type, name: transport.name, authorization: 'none' });
   }

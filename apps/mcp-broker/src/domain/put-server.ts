@@ -57,7 +57,23 @@ export function decidePut(facts: PutFacts): PutDecision {
 /** Names of the secrets that a transport refers to, each once. */
 export function secretsOf(transport: Transport): readonly string[] {
   const values = transport.type === 'stdio' ? transport.env : transport.type === 'inmemory' ? {} : transport.headers;
-  return [...new Set(Object.values(values).flatMap((value) => (typeof value === 'string' ? [] : [value.secret])))];
+  const named = [...Object.values(values), ...credentialsIn(transport)];
+  return [...new Set(named.flatMap((value) => (typeof value === 'string' ? [] : [value.secret])))];
+}
+
+function credentialsIn(transport: Transport): readonly { readonly secret: string }[] {
+  const authorization = transport.type === 'http' || transport.type === 'sse' ? transport.authorization : undefined;
+  switch (authorization?.type) {
+    case undefined:
+    case 'none':
+      return [];
+    case 'interactive':
+      return authorization.clientSecret === undefined ? [] : [authorization.clientSecret];
+    case 'client_credentials':
+      return [authorization.clientSecret];
+    case 'private_key_jwt':
+      return [authorization.privateKey];
+  }
 }
 
 function checkUrl(url: string, urlProblem: PutFacts['urlProblem']): void {

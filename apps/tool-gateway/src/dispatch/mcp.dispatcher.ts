@@ -27,10 +27,14 @@ const NOTHING_DONE: ReadonlySet<string> = new Set([
   'TARGET_CHANGED',
   'SERVER_UNAVAILABLE',
   'TOOL_GONE',
+  'AUTHORIZATION_REQUIRED',
   'STALE_LEASE',
   'UNAVAILABLE',
   'INVALID_INPUT',
 ]);
+
+/** Codes with which a broker says why it cannot make a server ready. */
+const SAYS_WHY: ReadonlySet<string> = new Set(['TARGET_CHANGED', 'TOOL_GONE', 'SERVER_UNAVAILABLE', 'AUTHORIZATION_REQUIRED']);
 
 /** Sends calls straight to the owner of a server's instance, which is asked for once and remembered. */
 @Injectable()
@@ -72,7 +76,7 @@ export class McpDispatcher implements Dispatcher {
   #instance({ tool, authority, signal }: Dispatch, isFresh: boolean): Promise<Instance> {
     const { target } = tool;
     if (target.kind !== 'mcp') throw new TypeError('not the tool of an MCP server');
-    const key = `${target.serverId} ${target.configGeneration} ${authority.agentId} ${authority.sessionId}`;
+    const key = `${target.serverId} ${target.configGeneration} ${authority.agentId} ${authority.sessionId} ${authority.principal.id}`;
     const known = isFresh ? undefined : this.#instances.get(key);
     if (known !== undefined) return known;
     const input = {
@@ -80,6 +84,7 @@ export class McpDispatcher implements Dispatcher {
       bindingHash: target.bindingHash,
       agentId: authority.agentId,
       sessionId: authority.sessionId,
+      principalId: authority.principal.id,
     };
     const asking = this.bus.call(mcpBroker.ensureInstance, input, { keys: { serverId: target.serverId }, signal, eachMs: ASKED_AGAIN_MS });
     this.#instances.set(key, asking);
@@ -165,7 +170,7 @@ function isBlock(block: unknown): block is { type: string } {
 /** Why the owner could not be found: nothing was sent. */
 function unsent({ signal }: Dispatch, error: unknown): DispatchEnd {
   if (signal.aborted) return stopped('cancelled', 'CANCELLED');
-  if (error instanceof Fault && (error.code === 'TARGET_CHANGED' || error.code === 'TOOL_GONE' || error.code === 'SERVER_UNAVAILABLE'))
+  if (error instanceof Fault && SAYS_WHY.has(error.code))
     return stopped('failed', error.code, { data: error.data, message: error.message });
   return stopped('failed', 'SERVER_UNAVAILABLE', { data: { reason: 'no broker could make the server ready' } });
 }

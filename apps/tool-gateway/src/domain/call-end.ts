@@ -60,7 +60,7 @@ export function stopped(
   return { kind: 'stopped', status, fault: faultBody(code, more.data, more.message) };
 }
 
-const NOT_SENT: ReadonlySet<string> = new Set(['SERVER_UNAVAILABLE', 'TARGET_CHANGED', 'TOOL_GONE']);
+const NOT_SENT: ReadonlySet<string> = new Set(['SERVER_UNAVAILABLE', 'TARGET_CHANGED', 'TOOL_GONE', 'AUTHORIZATION_REQUIRED']);
 
 /** How a call ends whose tool asks where nobody is to be asked any more. */
 export function askedTooLate(reason: string): DispatchEnd {
