@@ -321,9 +321,9 @@ verifies('R-MCP-16#7', 'each principal has its own token and connection, and not
     const { issuer, server } = await world('own', { authorization: { type: 'interactive', credentials: 'user' } });
     expect(await refused(call(server))).toMatchObject({ code: 'AUTHORIZATION_REQUIRED', data: { credentials: 'user' } });
     expect(await refused(start(server.id, 'agent:guide'))).toMatchObject({ code: 'SUBJECT_REFUSED', data: { credentials: 'user' } });
-    await signIn(server.id, 'user:ann');
+    await signIn(server.id, 'user:cyn');
     await signIn(server.id, 'user:bob');
-    const [ann, bob] = await Promise.all([call(server, 'whoami', 'user:ann'), call(server, 'whoami', 'user:bob')]);
+    const [ann, bob] = await Promise.all([call(server, 'whoami', 'user:cyn'), call(server, 'whoami', 'user:bob')]);
     expect(ann).not.toBe(bob);
     expect(await refused(call(server, 'whoami', 'user:eve'))).toMatchObject({ code: 'AUTHORIZATION_REQUIRED' });
     expect((await get(server.id)).authorization).toMatchObject({ state: 'authenticated', authenticated: 2 });
@@ -332,13 +332,13 @@ verifies('R-MCP-16#7', 'each principal has its own token and connection, and not
       (await nats.bus.call(mcpBroker.catalogueHeads, { projectId: 'default', principalId }, SLOW)).servers.find(
         ({ serverId }) => serverId === server.id,
       );
-    await until(async () => ((await heads('user:ann'))?.catalogHash ?? null) !== null);
+    await until(async () => ((await heads('user:cyn'))?.catalogHash ?? null) !== null);
     expect((await heads('user:eve'))?.catalogHash).toBeNull();
 
-    expect(await nats.bus.call(mcpBroker.erasePrincipal, { principal: 'user:ann' }, SLOW)).toEqual({ credentials: 1 });
-    expect(await refused(call(server, 'whoami', 'user:ann'))).toMatchObject({ code: 'AUTHORIZATION_REQUIRED' });
+    expect(await nats.bus.call(mcpBroker.erasePrincipal, { principal: 'user:cyn' }, SLOW)).toEqual({ credentials: 1 });
+    expect(await refused(call(server, 'whoami', 'user:cyn'))).toMatchObject({ code: 'AUTHORIZATION_REQUIRED' });
     expect(await call(server, 'whoami', 'user:bob')).toBe(bob);
-    expect(await credential(server.id, 'user:ann')).toBeUndefined();
+    expect(await credential(server.id, 'user:cyn')).toBeUndefined();
     expect(await nats.bus.call(mcpBroker.removeAuthorization, { serverId: server.id, subject: 'user:bob' }, SLOW)).toEqual({
       removed: true,
     });
