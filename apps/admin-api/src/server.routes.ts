@@ -34,6 +34,14 @@ export class ServerRoutes {
       const { id } = await this.server(request, 'operate');
       return this.bus.call(mcpBroker.testServer, { id }, { ...request.caller.identity, signal: request.signal });
     }),
+    bind(httpApi.listSwitches, ({ caller, signal }) => {
+      caller.require('read');
+      return this.bus.call(mcpBroker.listSwitches, {}, { ...caller.identity, signal });
+    }),
+    bind(httpApi.putSwitch, ({ params, body, caller, signal }) => {
+      caller.require('administer');
+      return this.bus.call(mcpBroker.putSwitch, { ...body, ...params }, { ...caller.identity, signal });
+    }),
     bind(httpApi.listSecrets, ({ query, caller, signal }) => {
       caller.require('read', { projectId: query.projectId });
       return this.bus.call(mcpBroker.listSecrets, query, { ...caller.identity, signal });

@@ -6,6 +6,7 @@ import { InstanceService } from './instance.service.js';
 import { ServerRepository } from './server.repository.js';
 import { authorizationOf, subjectFor } from './domain/authorization.js';
 import { headOf, specOf, type ServerRow } from './server.view.js';
+import { SkillSwitch } from './skill-switch.service.js';
 
 const PAGE_BYTES = 256 * 1024;
 const KEPT = 32;
@@ -25,6 +26,7 @@ export class CatalogueService {
   constructor(
     @Inject(ServerRepository) private readonly servers: ServerRepository,
     @Inject(InstanceService) private readonly instances: InstanceService,
+    @Inject(SkillSwitch) private readonly switches: SkillSwitch,
   ) {}
 
   async heads({
@@ -36,6 +38,7 @@ export class CatalogueService {
     // Owners first: a change in between then makes the epoch too old, never the servers.
     const owners = await this.servers.owners();
     const rows = await this.servers.list({ projectId }, { limit });
+    const mcpSkills = await this.switches.isOn();
     return {
       epoch: owners.reduce((newest, { epoch }) => Math.max(newest, epoch), 0),
       servers: await this.own(
@@ -43,6 +46,7 @@ export class CatalogueService {
         rows,
         { agentId, principalId },
       ),
+      mcpSkills,
     };
   }
 

@@ -85,7 +85,7 @@ export class ContentService {
   }
 
   /** Where nothing was delivered, or its receiver is not the owner any more, the owner is looked for again. */
-  private async send(
+  async send(
     scope: RunScope,
     request: { readonly serverId: string; readonly requestId: string; readonly method: Method; readonly params: JsonObject },
     call: Call,

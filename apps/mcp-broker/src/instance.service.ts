@@ -12,7 +12,18 @@ import {
   type Returns,
 } from '@ambit/contracts';
 import { Egress } from '@ambit/egress';
-import { egressFetch, HeldInstance, InstanceLeases, isUnauthorized, sentenceOf, StartQueue, wantsSignIn } from '@ambit/mcp';
+import {
+  egressFetch,
+  HeldInstance,
+  InstanceLeases,
+  isUnauthorized,
+  isUnchangedBy,
+  LISTED,
+  sentenceOf,
+  SHUTTING_DOWN,
+  StartQueue,
+  wantsSignIn,
+} from '@ambit/mcp';
 import { CONFIG, LOG, type Logger } from '@ambit/service';
 import type { FetchLike } from '@modelcontextprotocol/client';
 import { Inject, Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
@@ -28,6 +39,7 @@ import { KnownServers } from './known-servers.service.js';
 import { SecretResolver } from './secret.resolver.js';
 import { ServerRepository } from './server.repository.js';
 import { offersOf, specOf, statusOf, type ServerRow } from './server.view.js';
+import { SkillDiscovery } from './skill-discovery.service.js';
 import { targetOf } from './transport-target.js';
 
 type Ensure = typeof mcpBroker.ensureInstance;
@@ -68,6 +80,7 @@ export class InstanceService implements BeforeApplicationShutdown {
     @Inject(KnownServers) private readonly known: KnownServers,
     @Inject(Tokens) readonly tokens: Tokens,
     @Inject(Challenges) readonly challenges: Challenges,
+    @Inject(SkillDiscovery) private readonly skills: SkillDiscovery,
     @Inject(CONFIG) config: BrokerConfig,
     @Inject(LOG) private readonly log: Logger,
   ) {
@@ -104,9 +117,8 @@ export class InstanceService implements BeforeApplicationShutdown {
     await this.serve(row, { instanceId, subject: 'shared' });
     if (isShared) return;
     const serverId = row.id;
-    const reason = 'Its tools were read';
     // Those that sessions have go on.
-    this.bus.signal(mcpBroker.closeInstance, { serverId, keepGeneration: null, instanceId, reason }, { keys: { serverId } });
+    this.bus.signal(mcpBroker.closeInstance, { serverId, keepGeneration: null, instanceId, reason: LISTED }, { keys: { serverId } });
     await this.ended([instanceId], CLOSED_WITHIN_MS);
   }
 
@@ -158,21 +170,26 @@ export class InstanceService implements BeforeApplicationShutdown {
   async changed(serverId: string, change: Payload<typeof mcpRunner.instanceChanged>): Promise<void> {
     const row = await this.servers.find({ id: serverId });
     if (row === null || row.configGeneration !== change.configGeneration) return;
+    if (change.kind === 'disconnected') return this.skills.closed(serverId);
     if (change.kind === 'ended') {
+      if (!isUnchangedBy(change.reason)) await this.skills.closed(serverId);
       await this.servers.forgetInstances([change.instanceId]);
       if (row.state === 'connected' || row.state === 'degraded')
         await this.known.tell(row, { ...statusOf(row), state: 'idle', reason: null });
       return;
     }
-    if (change.kind === 'prompts' || change.kind === 'resources')
-      return change.catalogHash === offersOf(row)[change.kind] ? undefined : this.known.readOffers(row, change.instanceId, change.kind);
+    if (change.kind === 'prompts' || change.kind === 'resources') {
+      if (change.catalogHash !== offersOf(row)[change.kind]) await this.known.readOffers(row, change.instanceId, change.kind);
+      if (change.kind === 'resources') await this.skills.resourcesRead(row, change.instanceId, change.catalogHash);
+      return;
+    }
     if (change.reason !== null) return this.known.tell(row, { ...statusOf(row), state: 'degraded', reason: change.reason });
     if (change.catalogHash !== row.catalogHash) await this.known.readTools(row, change.instanceId);
     await this.known.tell(row, { ...statusOf(row), state: 'connected', reason: null });
   }
 
   async beforeApplicationShutdown(): Promise<void> {
-    await Promise.all([...this.held.values()].map(({ instance }) => instance.stop('The service is shutting down')));
+    await Promise.all([...this.held.values()].map(({ instance }) => instance.stop(SHUTTING_DOWN)));
     await this.known.settled();
   }
 
@@ -297,6 +314,7 @@ export class InstanceService implements BeforeApplicationShutdown {
       const hash = answer.offers?.[kind] ?? null;
       // What is not read yet is told of when it is.
       if (hash !== null && hash !== offersOf(row)[kind]) void this.known.background(this.known.readOffers(row, instanceId, kind));
+      if (hash !== null && kind === 'resources') void this.known.background(this.skills.resourcesRead(row, instanceId, hash));
     }
     for (const { name, reason } of answer.dropped) this.log.warn({ slug: row.slug, tool: name, reason }, 'a tool is left out');
     await this.known.tell(
@@ -347,10 +365,15 @@ export class InstanceService implements BeforeApplicationShutdown {
       onCatalogue: (catalogue) => saving.push(this.known.background(this.known.keep(row, subject, catalogue))),
       // What one subject is offered is not everybody's.
       onOffers: (kind, offers) => {
-        if (subject === 'shared') void this.known.background(this.known.keepOffers(row, kind, offers));
+        if (subject !== 'shared') return;
+        void this.known.background(this.known.keepOffers(row, kind, offers));
+        if (kind === 'resources') void this.known.background(this.skills.resourcesRead(row, instanceId, offers.hash));
+      },
+      onDisconnected: () => {
+        if (subject === 'shared') void this.known.background(this.skills.closed(row.id));
       },
       onStale: (reason) => void this.known.background(this.known.stale(row, reason)),
-      onEnded: () => void this.known.background(this.endedHere(row, instanceId)),
+      onEnded: (reason) => void this.known.background(this.endedHere(row, instanceId, reason)),
       onError: (error) => this.log.debug({ slug: row.slug, reason: sentenceOf(error) }, 'an MCP server misbehaved'),
     }).finally(() => this.startingHere.delete(instanceId));
     if (!(instance instanceof HeldInstance)) return this.findOrStart(row, start);
@@ -384,8 +407,11 @@ export class InstanceService implements BeforeApplicationShutdown {
     throw fault(mcpBroker.ensureInstance, now?.enabled === true ? 'TARGET_CHANGED' : 'TOOL_GONE');
   }
 
-  private async endedHere(row: ServerRow, instanceId: string): Promise<void> {
+  private async endedHere(row: ServerRow, instanceId: string, reason: string): Promise<void> {
+    const isShared = this.held.get(instanceId)?.subject === 'shared';
     this.held.delete(instanceId);
+    // Idle, it would serve again as it was; otherwise what it offered is gone with it.
+    if (isShared && !isUnchangedBy(reason)) await this.skills.closed(row.id);
     await this.servers.forgetInstances([instanceId]);
     const now = await this.servers.find({ id: row.id });
     if (now?.state === 'connected' || now?.state === 'degraded')

@@ -25,12 +25,17 @@ import { SecretRepository } from './secret.repository.js';
 import { SecretResolver } from './secret.resolver.js';
 import { SecretService } from './secret.service.js';
 import { Sealer } from './sealer.js';
+import { ServerSkillService } from './server-skill.service.js';
 import { ServerHandlers } from './server.handlers.js';
 import { ServerRepository } from './server.repository.js';
 import { ServerService } from './server.service.js';
+import { SkillDiscovery } from './skill-discovery.service.js';
+import { SkillSwitch } from './skill-switch.service.js';
+import { SkillHandlers } from './skill.handlers.js';
+import { SwitchRepository } from './switch.repository.js';
 
 @Module({
-  controllers: [AuditHandlers, AuthorizationHandlers, ServerHandlers, SecretHandlers, InstanceHandlers, ContentHandlers],
+  controllers: [AuditHandlers, AuthorizationHandlers, ServerHandlers, SecretHandlers, InstanceHandlers, ContentHandlers, SkillHandlers],
   providers: [
     ServerService,
     ServerRepository,
@@ -55,6 +60,10 @@ import { ServerService } from './server.service.js';
     Clients,
     Grants,
     Tokens,
+    SwitchRepository,
+    SkillDiscovery,
+    SkillSwitch,
+    ServerSkillService,
   ],
 })
 export class McpBrokerModule {}

@@ -51,6 +51,26 @@ export class OfferRepository {
     });
   }
 
+  /** Takes a list away with the connection it came over. Undefined where there was none. */
+  clear(serverId: string, kind: StoredKind, at: Date): Promise<Moved | undefined> {
+    return this.db.$transaction(async (transaction) => {
+      await transaction.$queryRawUnsafe('SELECT 1 FROM "mcp_broker"."server" WHERE "id" = $1::uuid FOR UPDATE', serverId);
+      const row = await transaction.brokerServer.findUnique({ where: { id: serverId } });
+      if (row === null) return undefined;
+      const { [kind]: gone, ...offers } = knownOffers(row);
+      if (gone === undefined) return undefined;
+      await transaction.brokerOffers.deleteMany({ where: { serverId, kind } });
+      const changed = await transaction.brokerServer.update({ where: { id: serverId }, data: { offers: JSON.stringify(offers) } });
+      return tell(transaction, { rows: [changed], at, owner: row.owner });
+    });
+  }
+
+  async clearAll(kind: StoredKind, at: Date): Promise<Moved[]> {
+    const rows = await this.db.brokerOffers.findMany({ where: { kind }, select: { serverId: true } });
+    const moved = await Promise.all(rows.map(({ serverId }) => this.clear(serverId, kind, at)));
+    return moved.filter((one) => one !== undefined);
+  }
+
   /** The JSON of a stored list; null where its hash is another by now. */
   async read(serverId: string, kind: StoredKind, hash: string): Promise<string | null> {
     const row = await this.db.brokerOffers.findUnique({ where: { serverId_kind: { serverId, kind } } });

@@ -281,6 +281,20 @@ export class ServerRepository {
     return rows.map(({ instanceId }) => instanceId);
   }
 
+  /** Servers that are switched on, each with one instance that was started of it as it is now. */
+  async running(limit: number): Promise<{ readonly row: ServerRow; readonly instanceId: string }[]> {
+    const rows = await this.db.brokerServer.findMany({
+      where: { enabled: true },
+      include: { instances: true },
+      orderBy: { id: 'asc' },
+      take: limit,
+    });
+    return rows.flatMap(({ instances, ...row }) => {
+      const instance = instances.find(({ generation }) => generation === row.configGeneration);
+      return instance === undefined ? [] : [{ row, instanceId: instance.instanceId }];
+    });
+  }
+
   /** Servers to read a first list of: switched on, and never listed as what they are now. */
   async unlisted(limit: number): Promise<ServerRow[]> {
     const rows = await this.db.brokerServer.findMany({ where: { enabled: true }, orderBy: { id: 'asc' }, take: limit });

@@ -5,6 +5,7 @@ import {
   InstanceLeases,
   pageOfTools,
   sentenceOf,
+  SHUTTING_DOWN,
   StartFailed,
   StartQueue,
   type Catalogue,
@@ -98,7 +99,7 @@ export class InstanceService implements BeforeApplicationShutdown {
   }
 
   async beforeApplicationShutdown(): Promise<void> {
-    await Promise.all([...this.running.values()].map(({ held }) => held.stop('The runner is shutting down')));
+    await Promise.all([...this.running.values()].map(({ held }) => held.stop(SHUTTING_DOWN)));
   }
 
   private async startNow({ instanceId, server }: StartInput, signal: AbortSignal): Promise<StartAnswer> {
@@ -130,6 +131,7 @@ export class InstanceService implements BeforeApplicationShutdown {
           // The first list is in the answer to the start.
           if (this.running.has(instanceId)) this.tell(server, { instanceId, kind: 'tools', catalogHash: catalogue.hash, reason: null });
         },
+        onDisconnected: () => this.tell(server, { instanceId, kind: 'disconnected', catalogHash: null, reason: null }),
         onOffers: (kind, offers) => this.tell(server, { instanceId, kind, catalogHash: offers.hash, reason: null }),
         onStale: (reason) =>
           this.tell(server, {
@@ -195,7 +197,7 @@ export class InstanceService implements BeforeApplicationShutdown {
     server: ResolvedServer,
     change: {
       readonly instanceId: string;
-      readonly kind: 'tools' | OfferedKind | 'ended';
+      readonly kind: 'tools' | OfferedKind | 'disconnected' | 'ended';
       readonly catalogHash: string | null;
       readonly reason: string | null;
     },

@@ -22,7 +22,7 @@ const PAUSE_MS = 25;
 interface KnownSkills {
   readonly skills: Authority['skills'];
   /** Whether any of them has a script that may be run. */
-  readonly canRun: boolean;
+  readonly asksWhatIsOpen: boolean;
 }
 
 /** Says what a run may do now, together with the place in the journal on which its claims are fenced. */
@@ -83,7 +83,7 @@ export class AuthorityService {
         return { agentId, enabled: ancestor.enabled, mode, policy: policy === null ? null : policyInSlot(policy, below?.slot ?? null) };
       }),
     );
-    const { skills, canRun } = await this.#skillsOf(run);
+    const { skills, asksWhatIsOpen } = await this.#skillsOf(run);
     const { id: runId, originRunId, sessionId, agentId, projectId, kind, status, stateVersion, fingerprint, pool, principal } = run;
     return {
       runId,
@@ -107,7 +107,7 @@ export class AuthorityService {
       knownAgents: await this.#knownAgents(agent),
       revokedOwners: Object.entries(mapping.owners).flatMap(([owner, fence]) => ((fences.get(owner) ?? 0) > fence ? [owner] : [])),
       skills,
-      openedSkills: canRun ? (await tape.openedSkills(db, originRunId)).map((name) => name.slice(0, 64)) : [],
+      openedSkills: asksWhatIsOpen ? (await tape.openedSkills(db, originRunId)).map((name) => name.slice(0, 64)) : [],
       step:
         newest === undefined
           ? null
@@ -128,8 +128,9 @@ export class AuthorityService {
     const row = await snapshots.find(this.transactions.read, fingerprint);
     const pinned = row === undefined ? [] : readSnapshot(row.text, fingerprint).skills;
     const known = {
-      skills: pinned.map(({ name, digest }) => ({ name: name.slice(0, 64), agentId, digest })),
-      canRun: pinned.some(({ scripts }) => scripts !== undefined),
+      skills: pinned.flatMap(({ name, digest, origin }) => (origin === 'mcp' ? [] : [{ name: name.slice(0, 64), agentId, digest }])),
+      // Scripts of owned skills, and files of servers' skills, are there for whoever opened the skill.
+      asksWhatIsOpen: pinned.some(({ scripts, origin }) => scripts !== undefined || origin === 'mcp'),
     };
     this.#skills.set(fingerprint, known);
     return known;

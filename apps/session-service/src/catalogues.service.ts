@@ -1,6 +1,6 @@
 import { Bus, type Call } from '@ambit/bus';
 import { allows } from '@ambit/capability';
-import { mcpBroker, type Policy, type ServerHead, type ToolDefinition } from '@ambit/contracts';
+import { mcpBroker, type Policy, type ServerHead, type ServerSkill, type ToolDefinition } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { Lru } from './lru.js';
 
@@ -12,6 +12,7 @@ const MAX_PAGES = 256;
 @Injectable()
 export class Catalogues {
   readonly #kept = new Lru<readonly ToolDefinition[]>(KEPT);
+  readonly #keptSkills = new Lru<readonly ServerSkill[]>(KEPT);
 
   constructor(private readonly bus: Bus) {}
 
@@ -34,6 +35,36 @@ export class Catalogues {
       );
     }
     return found;
+  }
+
+  /** The skills of these servers by the hash of their list, for whoever composes. One whose list moved meanwhile is asked for again with its head. */
+  async skillsOf(heads: readonly ServerHead[], within?: Call): Promise<Map<string, readonly ServerSkill[]>> {
+    const found = new Map<string, readonly ServerSkill[]>();
+    const needed = heads.filter(({ offers }) => offers?.skills !== null && offers?.skills !== undefined);
+    for (let start = 0; start < needed.length; start += AT_ONCE) {
+      await Promise.all(
+        needed.slice(start, start + AT_ONCE).map(async ({ serverId, offers }) => {
+          const hash = offers?.skills;
+          if (hash !== null && hash !== undefined) found.set(serverId, await this.#skills(serverId, hash, within));
+        }),
+      );
+    }
+    return found;
+  }
+
+  async #skills(serverId: string, hash: string, within: Call | undefined): Promise<readonly ServerSkill[]> {
+    const key = `${serverId} ${hash}`;
+    const kept = this.#keptSkills.get(key);
+    if (kept !== undefined) return kept;
+    const skills: ServerSkill[] = [];
+    for (let offset = 0, page = 0; page < MAX_PAGES; page++) {
+      const answer = await this.bus.call(mcpBroker.skillPage, { serverId, hash, offset }, { within });
+      skills.push(...answer.skills);
+      if (answer.next === null) break;
+      offset = answer.next;
+    }
+    this.#keptSkills.set(key, skills);
+    return skills;
   }
 
   async #list(serverId: string, catalogHash: string, within: Call | undefined): Promise<readonly ToolDefinition[]> {

@@ -9,7 +9,5 @@ export const SessionServiceConfig = z.object({
   AMBIT_KEEP_MESSAGES_DAYS: KeptDays.default(0),
   /** Days that a snapshot is kept after its last use; 0 = for ever. */
   AMBIT_KEEP_SNAPSHOTS_DAYS: KeptDays.default(180),
-  /** `1`: skills that MCP servers offer may be composed. */
-  FEATURE_MCP_SKILLS: z.enum(['0', '1']).default('0'),
 });
 export type SessionServiceConfig = z.output<typeof SessionServiceConfig>;

@@ -10,11 +10,10 @@ import {
   type Switches,
 } from '@ambit/capability';
 import { Fault, mcpBroker, pluginRegistry, skillStore, toolGateway, type Agent } from '@ambit/contracts';
-import { CONFIG, LOG, Metrics, type Logger } from '@ambit/service';
+import { LOG, Metrics, type Logger } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
 import { agents } from './agent.repository.js';
 import { Catalogues } from './catalogues.service.js';
-import type { SessionServiceConfig } from './config.js';
 import { compositionOf, keyOfWorld, versionsOf, type Answered, type Seen, type Whose } from './domain/world.js';
 import { FenceReader, fencesOf } from './fence.service.js';
 import { Lru } from './lru.js';
@@ -53,7 +52,6 @@ export class Ingress {
   readonly #projections = new Lru<Projection>(KEPT);
   /** By project: what plugins contributed when they were asked last. */
   readonly #slots = new Lru<Seen['slots']>(PROJECTS);
-  readonly #switches: Switches;
   readonly #composed: ReturnType<Metrics['counter']>;
   /** Compositions made by this process; a request on an unchanged world adds none. */
   compositions = 0;
@@ -63,12 +61,10 @@ export class Ingress {
     private readonly catalogues: Catalogues,
     private readonly fences: FenceReader,
     private readonly transactions: Transactions,
-    @Inject(CONFIG) config: SessionServiceConfig,
     @Inject(LOG) private readonly log: Logger,
     metrics: Metrics,
   ) {
     this.#composed = metrics.counter({ name: 'ambit_compositions_total', help: 'Snapshots composed; an unchanged world adds none' });
-    this.#switches = { skills: true, mcp: true, mcpSkills: config.FEATURE_MCP_SKILLS === '1' };
   }
 
   async prepare(whose: Whose, within?: Call): Promise<Prepared> {
@@ -76,8 +72,7 @@ export class Ingress {
       try {
         return await this.#prepare(whose, within);
       } catch (error) {
-        // A list changed between its head and its page: the heads say which it is now.
-        if (attempt === TRIES || !(error instanceof Fault) || error.code !== 'CATALOGUE_MOVED') throw error;
+        if (attempt === TRIES || !(error instanceof Fault) || !MOVED.has(error.code)) throw error;
       }
     }
   }
@@ -100,13 +95,16 @@ export class Ingress {
     const seen = await this.#see(whose, within);
     const heads = seen.heads.ok ? seen.heads.value.servers : [];
     const catalogues = await this.catalogues.of(heads, { policies: 'all', ...(within === undefined ? {} : { within }) });
-    return { composition: compose(compositionOf(whose, seen, { switches: this.#switches, catalogues })), seen };
+    const switches = switchesOf(seen);
+    const skills = switches.mcpSkills ? await this.catalogues.skillsOf(heads, within) : new Map();
+    return { composition: compose(compositionOf(whose, seen, { switches, catalogues, skills })), seen };
   }
 
   async #prepare(whose: Whose, within: Call | undefined): Promise<Prepared> {
     const fences = await this.fences.all();
     const seen = await this.#see(whose, within);
-    const versions = versionsOf(whose, seen, this.#switches);
+    const switches = switchesOf(seen);
+    const versions = versionsOf(whose, seen, switches);
     const world = keyOfWorld(versions);
     const consulted = this.#consulted.get(world);
     if (consulted !== undefined) {
@@ -118,7 +116,8 @@ export class Ingress {
     const catalogues = await this.catalogues.of(heads, { policies, ...(within === undefined ? {} : { within }) });
     this.compositions++;
     this.#composed.inc();
-    const composition = compose(compositionOf(whose, seen, { switches: this.#switches, catalogues }));
+    const skillsOfServers = switches.mcpSkills ? await this.catalogues.skillsOf(heads, within) : new Map();
+    const composition = compose(compositionOf(whose, seen, { switches, catalogues, skills: skillsOfServers }));
     const text = canonicalRecord(composition.record);
     const { tools, skills } = composition.record;
     const projection = {
@@ -170,6 +169,14 @@ export class Ingress {
       return { ok: false, detail: error instanceof Fault ? error.message : 'the source did not answer' };
     }
   }
+}
+
+/** A list changed between its head and its page: the heads say which it is now. */
+const MOVED: ReadonlySet<string> = new Set(['CATALOGUE_MOVED', 'OFFERS_MOVED']);
+
+/** Whether skills of servers are on, their owner says; where it does not answer there are no servers either. */
+function switchesOf({ heads }: Seen): Switches {
+  return { skills: true, mcp: true, mcpSkills: heads.ok && heads.value.mcpSkills };
 }
 
 /** `skill-store.user.skills` → `skills`, as people are told. */

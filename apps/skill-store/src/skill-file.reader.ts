@@ -1,5 +1,6 @@
 import { parseDocument } from 'yaml';
-import { judgeSkill, splitFrontmatter, type SkillVerdict } from './domain/skill-file.js';
+import { splitFrontmatter } from '@ambit/capability';
+import { judgeSkill, type SkillVerdict } from './domain/skill-file.js';
 
 /** A SKILL.md over this many bytes is refused. */
 const SKILL_FILE_BYTES = 5 * 1024 * 1024;

@@ -88,8 +88,11 @@ export interface EffectiveSkill extends Filterable {
   readonly enabled: boolean;
   /** Scripts that an administrator enabled, by path. */
   readonly scripts?: readonly string[];
-  /** Of a server's skill. */
+  /** Of a server's skill: whose it is, where it stands, its whole path for names that clash, and whether a model may use it. */
   readonly serverId?: string;
+  readonly uri?: string;
+  readonly path?: string;
+  readonly modelInvocable?: boolean;
 }
 
 export interface PluginState extends Filterable {

@@ -19,6 +19,7 @@ const candidateOf = (skill: EffectiveSkill) => ({
   owner: skill.owner,
   slot: `${skill.owner}/skills/${skill.serverId ?? ''}${skill.name}`,
 });
+const NAME_CHARACTERS = 200;
 const RANK = { owned: 0, plugin: 1, builtin: 2, mcp: 3 } as const;
 
 /** Which skills are effective: enabled, allowed by the policy and selected by the session. An owned skill wins over a plugin's of the same name. */
@@ -30,15 +31,16 @@ export function composeSkills(skills: readonly EffectiveSkill[], context: Contex
     return refusal === null;
   });
   const byName = new Map<string, EffectiveSkill[]>();
-  for (const skill of allowed) byName.set(skill.name, [...(byName.get(skill.name) ?? []), skill]);
+  for (const skill of withNames(allowed, skills, context.servers)) byName.set(skill.name, [...(byName.get(skill.name) ?? []), skill]);
   const effective = [...byName.values()].flatMap((rivals) => winner(rivals, ledger) ?? []);
   const result = effective.flatMap((skill) => {
     const filters = ledger.filter(candidateOf(skill), skill);
     if (filters === null) return [];
     ledger.in(candidateOf(skill), `${skill.origin}, enabled and selected`, filters);
     const scripts = [...(skill.scripts ?? [])].sort(byCodeUnit);
-    const { name, origin, owner, digest, description } = skill;
-    return [{ name, origin, owner, digest, description, ...(scripts.length === 0 ? {} : { scripts }) }];
+    const { name, origin, owner, digest, description, serverId, uri } = skill;
+    const mcp = serverId === undefined || uri === undefined ? {} : { mcp: { serverId, uri } };
+    return [{ name, origin, owner, digest, description, ...mcp, ...(scripts.length === 0 ? {} : { scripts }) }];
   });
   noteUnknown(skills, { ledger, selected: input.session.selectedSkills ?? [] });
   return result.sort((left, right) => byCodeUnit(left.name, right.name));
@@ -57,10 +59,44 @@ function refusalOf(
   if (skill.origin === 'mcp' && !servers.some((server) => server.serverId === skill.serverId))
     return { code: 'SERVER_NOT_ALLOWED', detail: 'its server is not part of this run' };
   if (!skill.enabled) return { code: 'SKILL_DISABLED', detail: 'a person disabled it' };
+  if (skill.origin === 'mcp') return serverSkillRefusal(skill, { policy, servers });
   if (!allows(policy.skills, skill.name)) return { code: 'SKILL_NOT_ALLOWED', detail: 'not in the policy’s skills' };
   if (!allows(input.session.selectedSkills === null ? null : [...input.session.selectedSkills], skill.name))
     return { code: 'SKILL_NOT_SELECTED', detail: 'the session did not select it' };
   return null;
+}
+
+/** A server's skill follows the policy for its server and the policy's skills; a session selects among owned ones alone. */
+function serverSkillRefusal(
+  skill: EffectiveSkill,
+  { policy, servers }: Pick<Context, 'policy' | 'servers'>,
+): { readonly code: ReasonCode; readonly detail: string } | null {
+  if (skill.modelInvocable === false) return { code: 'SKILL_DISABLED', detail: 'its server lets no model use it' };
+  return allows(policy.skills, skill.name, qualified(skill, servers))
+    ? null
+    : { code: 'SKILL_NOT_ALLOWED', detail: 'not in the policy’s skills' };
+}
+
+const slugOf = ({ serverId }: EffectiveSkill, servers: Context['servers']): string =>
+  servers.find((server) => server.serverId === serverId)?.slug ?? '';
+const qualified = (skill: EffectiveSkill, servers: Context['servers']): string => `${slugOf(skill, servers)}:${skill.name}`;
+
+/** A server's skill has its own name unless another has it too: then its server's stands before it, and where that is not enough its whole path. Local names stay. */
+function withNames(allowed: readonly EffectiveSkill[], all: readonly EffectiveSkill[], servers: Context['servers']): EffectiveSkill[] {
+  const local = new Set(all.filter(({ origin }) => origin !== 'mcp').map(({ name }) => name));
+  const times = new Map<string, number>();
+  const count = (name: string): void => void times.set(name, (times.get(name) ?? 0) + 1);
+  const remote = allowed.filter(({ origin }) => origin === 'mcp');
+  for (const skill of remote) {
+    count(skill.name);
+    count(qualified(skill, servers));
+  }
+  return allowed.map((skill) => {
+    if (skill.origin !== 'mcp' || (!local.has(skill.name) && times.get(skill.name) === 1)) return skill;
+    const longer = qualified(skill, servers);
+    const name = times.get(longer) === 1 ? longer : `${slugOf(skill, servers)}:${skill.path ?? skill.name}`.slice(0, NAME_CHARACTERS);
+    return { ...skill, name };
+  });
 }
 
 function winner(rivals: readonly EffectiveSkill[], ledger: Ledger): EffectiveSkill | null {

@@ -153,3 +153,4 @@ export { excerptOf, fitResults, type Fit, type FitOptions, type Fittable, type F
 export { DEFAULT_AGENT, findTies, matchAgent, ruleMatches, type Binding, type Matching, type MessageFacts, type Tie } from './match.js';
 export { isSecretKey, PREVIEW_BYTES, previewArguments, REDACTED, type Preview } from './redact.js';
 export { askedBackId, askedBackOf, maySample, rootsFor } from './asked-back.js';
+export { splitFrontmatter } from './frontmatter.js';

@@ -35,6 +35,8 @@ export const SnapshotSkill = z.object({
   owner: Owner,
   digest: Hex64,
   description: z.string(),
+  /** Of a server's skill: which one, of which server. */
+  mcp: z.object({ serverId: Uuid, uri: z.string().max(2_048) }).optional(),
   /** What of it may be run, by path; absent where nothing is. */
   scripts: z.array(z.string().max(200)).optional(),
 });

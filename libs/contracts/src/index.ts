@@ -22,6 +22,7 @@ export { Authorization, AuthorizationState, Credential, CredentialsOf, Credentia
 export { Instances, mcpBroker, Secret, Server, ServerHead, ServerSpec, ServerState, Timeouts, Transport } from './mcp-broker.js';
 export { OfferHashes, OfferKind } from './mcp-content.js';
 export { mcpEdge } from './mcp-edge.js';
+export { ServerSkill, Switch, SwitchName } from './mcp-skills.js';
 export { mcpRunner, ResolvedServer } from './mcp-runner.js';
 export { Plugin, PluginId, pluginRegistry, PluginState } from './plugin-registry.js';
 export { Review, reviewer, ReviewRequest, Risk } from './reviewer.js';

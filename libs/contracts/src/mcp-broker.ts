@@ -4,6 +4,7 @@ import { Authorization, Credential, CredentialSubject, SecretRef, ServerAuthoriz
 import { event, rpc, signal } from './kit/contract.js';
 import { AgentId, Hex64, Instant, JsonObject, Owner, page, PageInput, ProjectId, SetName, Slug, ToolDefinition, Uuid, Version } from './nouns.js';
 import { mcpContent, OfferHashes } from './mcp-content.js';
+import { mcpSkills } from './mcp-skills.js';
 import { refusing } from './refusals.js';
 
 const Value = z.union([z.string().max(16 * 1024), SecretRef]);
@@ -162,7 +163,7 @@ export const mcpBroker = {
     errors: { SECRET_UNKNOWN: secretUnknown, SECRET_UNREADABLE: { status: 409, retry: 'later', message: 'The secret is declared, and its value cannot be read', data: z.object({ reason: z.string() }) } }, idempotent: true,
   }),
 
-  catalogueHeads: rpc('ambit.rpc.mcp-broker.v1.catalogue.heads', { summary: 'Versions of every server of a project, for ingress; asks no server', input: z.object({ projectId: ProjectId, limit: z.int().min(1).max(1_000).default(1_000), /** For whom: a server that takes everybody's own credentials may show each other tools. */ agentId: AgentId.optional(), principalId: z.string().max(200).optional() }), output: z.object({ epoch: z.int(), servers: z.array(ServerHead) }), idempotent: true }),
+  catalogueHeads: rpc('ambit.rpc.mcp-broker.v1.catalogue.heads', { summary: 'Versions of every server of a project, for ingress; asks no server', input: z.object({ projectId: ProjectId, limit: z.int().min(1).max(1_000).default(1_000), /** For whom: a server that takes everybody's own credentials may show each other tools. */ agentId: AgentId.optional(), principalId: z.string().max(200).optional() }), output: z.object({ epoch: z.int(), servers: z.array(ServerHead), mcpSkills: z.boolean().default(false).meta({ description: 'Skills of servers are switched on' }) }), idempotent: true }),
   cataloguePage: rpc('ambit.rpc.mcp-broker.v1.catalogue.page', {
     summary: 'The last good tools of one server, at most 256 KiB at a time', input: z.object({ serverId: Uuid, catalogHash: Hex64, offset: z.int().min(0).default(0) }),
     output: z.object({ tools: z.array(ToolDefinition), next: z.int().nullable() }), errors: { SERVER_UNKNOWN: serverUnknown, CATALOGUE_MOVED: { status: 409, retry: 'later', message: 'The catalogue changed; read the heads again' } }, idempotent: true,
@@ -186,6 +187,7 @@ export const mcpBroker = {
   revokeOwner: rpc('ambit.rpc.mcp-broker.v1.owner.revoke', { summary: 'Close an owner’s servers, abort their open calls, then answer', input: z.object({ owner: Owner, fence: z.int().min(1), remove: z.boolean().default(false) }), output: z.object({ closed: z.int().min(0) }), idempotent: true, timeoutMs: 20_000 }),
 
   ...mcpContent,
+  ...mcpSkills,
 
   catalogueChanged: event('ambit.evt.mcp-broker.v1.catalogue.changed.{serverId}', { summary: 'A server’s catalogue, state or configuration moved', payload: z.object({ serverId: Uuid, slug: Slug, projectId: ProjectId, owner: Owner, configGeneration: z.int(), catalogHash: Hex64.nullable(), offers: OfferHashes.optional(), state: ServerState, epoch: z.int(), at: Instant }) }),
   listAudit: auditReading('mcp-broker'),

@@ -58,13 +58,13 @@ export const mcpContent = {
 
   instanceRequest: rpc('ambit.rpc.mcp-broker.v1.instance.request.{instanceId}', {
     summary: 'One request beside tool calls, by the owner of the instance',
-    input: z.object({ serverId: Uuid, configGeneration: z.int().min(1), bindingHash: Hex64, leaseRevision: z.int().min(1), sessionId: Uuid, requestId: Hex64, method: z.enum(['prompts/get', 'resources/read', 'completion/complete', 'resources/subscribe', 'resources/unsubscribe']), params: JsonObject, timeoutMs: z.int().min(1_000).max(600_000) }),
+    input: z.object({ serverId: Uuid, configGeneration: z.int().min(1), bindingHash: Hex64, leaseRevision: z.int().min(1), sessionId: Uuid.optional().meta({ description: 'Who follows a resource' }), requestId: Hex64, method: z.enum(['prompts/get', 'resources/read', 'completion/complete', 'resources/subscribe', 'resources/unsubscribe', 'skills/list', 'skills/get']), params: JsonObject, timeoutMs: z.int().min(1_000).max(600_000) }),
     output: z.object({ result: JsonObject.optional(), large: z.object({ digest: Hex64, bytes: z.int() }).optional() }),
     errors: { STALE_LEASE: { status: 409, retry: 'later', message: 'Another owner serves this instance; ensure it again, nothing was sent' }, SUBSCRIPTION_LIMIT: { status: 429, retry: 'later', message: 'There are as many subscriptions at this server as there may be', data: z.object({ limit: z.int() }) }, ...answering }, timeoutMs: 600_000,
   }),
   instanceOffers: rpc('ambit.rpc.mcp-broker.v1.instance.offers.{instanceId}', {
     summary: 'What a running instance offers beside its tools, read whole, at most 256 KiB at a time',
     input: z.object({ kind: z.enum(['prompts', 'resources']), offset: z.int().min(0).default(0) }),
-    output: z.object({ hash: Hex64, items: z.array(z.object({ template: z.boolean(), definition: JsonObject })), next: z.int().nullable() }), errors: refusing('SERVER_UNAVAILABLE'), idempotent: true, timeoutMs: 60_000,
+    output: z.object({ hash: Hex64, declared: z.object({ skills: z.boolean(), listChanged: z.boolean() }), items: z.array(z.object({ template: z.boolean(), definition: JsonObject })), next: z.int().nullable() }), errors: refusing('SERVER_UNAVAILABLE'), idempotent: true, timeoutMs: 60_000,
   }),
 };

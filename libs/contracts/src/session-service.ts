@@ -251,7 +251,7 @@ export const Authority = z
     /** Agents that the policy names as subagents, and that exist and are switched on now. */
     knownAgents: z.array(AgentId).max(1_000).default([]),
     skills: z.array(z.object({ name: z.string().max(64), agentId: AgentId, digest: Hex64 })).max(1_000),
-    /** Names of the skills that this run opened; told only of a run that has scripts to run. */
+    /** Names of the skills that this run opened; told only of a run that has scripts to run, or skills of servers. */
     openedSkills: z.array(z.string().max(64)).max(200).default([]),
     /** The newest stored step: `digest` = sha256 of canonical JSON {arguments, name} of each of its calls; `callsBefore` = calls stored in earlier steps of the origin run, which makes callsPerRun exact on every replica. */
     step: z.object({ step: z.int().min(0), callsBefore: z.int().min(0), calls: z.array(z.object({ callId: z.string().max(200), digest: Hex64 })).max(1_000), /** The model's output was cut off: none of them is executed. */ cut: z.boolean().optional() }).nullable(),

@@ -49,6 +49,7 @@ export type BrokerDb = Pick<
   | 'brokerServer'
   | 'brokerCatalogue'
   | 'brokerOffers'
+  | 'brokerSwitch'
   | 'brokerInstance'
   | 'brokerSecret'
   | 'brokerOwner'

@@ -17,6 +17,8 @@ const CAPABILITY = {
   'resources/read': 'resources',
   'resources/subscribe': 'resources',
   'resources/unsubscribe': 'resources',
+  'skills/list': 'skills',
+  'skills/get': 'skills',
 } as const;
 
 export interface ContentServerOptions {
@@ -89,6 +91,7 @@ export class ContentServer {
 
   private async follow({ sessionId, params }: Parsed<Request>, method: string): Promise<Returns<Request>> {
     const uri = typeof params['uri'] === 'string' ? params['uri'] : '';
+    if (sessionId === undefined) throw fault(mcpBroker.instanceRequest, 'NOT_OFFERED');
     if (method === 'resources/unsubscribe') return { result: { ended: this.subscriptions.unfollow(sessionId, uri) } };
     let isNew: boolean | undefined;
     try {
@@ -126,14 +129,18 @@ export class ContentServer {
   }
 
   private async offers({ kind, offset }: Parsed<Offered>): Promise<Returns<Offered>> {
-    const offers = await this.options.instance.offers[kind].get().catch((error: unknown) => {
+    const { instance } = this.options;
+    const unreadable = (error: unknown): never => {
       throw fault(mcpBroker.instanceOffers, 'SERVER_UNAVAILABLE', { reason: sentenceOf(error) });
-    });
+    };
+    const session = await instance.connected().catch(unreadable);
+    const offers = await instance.offers[kind].get().catch(unreadable);
     const all = [
       ...offers.items.map((definition) => ({ template: false, definition })),
       ...offers.templates.map((definition) => ({ template: true, definition })),
     ];
-    return { hash: offers.hash, ...pageOf(all, offset, PAGE_BYTES) };
+    const declared = { skills: session.offers('skills'), listChanged: session.announces(kind) };
+    return { hash: offers.hash, declared, ...pageOf(all, offset, PAGE_BYTES) };
   }
 }
 

@@ -35,6 +35,7 @@ export interface HoldOptions {
   readonly onRenewed?: () => void;
   readonly onCatalogue?: (catalogue: Catalogue) => void;
   readonly onOffers?: (kind: OfferedKind, offers: Offers) => void;
+  readonly onDisconnected?: () => void;
   readonly onStale?: (reason: string | undefined) => void;
   /** It serves no more, for whatever reason. Called once, after everything ended. */
   readonly onEnded?: (reason: string) => void;
@@ -48,6 +49,14 @@ export class StartFailed extends Error {
 }
 
 const IDLE_CHECK_MS = 5_000;
+/** Why an instance ends that nobody used: the next call starts it again, as it was. */
+export const IDLE = 'It was not used for a while';
+/** Why an instance ends whose process does: another one starts it again, as it was. */
+export const SHUTTING_DOWN = 'The process that holds it is shutting down';
+/** Why an instance ends that was started to read what its server offers, and that nobody may call. */
+export const LISTED = 'What it offers was read';
+/** Whether a server that ended for this reason is still what it was. */
+export const isUnchangedBy = (reason: string | null): boolean => reason === IDLE || reason === SHUTTING_DOWN || reason === LISTED;
 
 /** An instance under its lease: connected, listed, and answering its calls on the bus until it is stopped, idle or not ours any more. */
 export class HeldInstance {
@@ -68,6 +77,7 @@ export class HeldInstance {
       connectTimeoutMs: options.startTimeoutMs,
       onCatalogue: (catalogue) => this.changed(catalogue),
       ...(options.onOffers === undefined ? {} : { onOffers: options.onOffers }),
+      ...(options.onDisconnected === undefined ? {} : { onDisconnected: options.onDisconnected }),
       onResourceUpdated: (params) => this.content.subscriptions.updated(params),
       onConnected: (session) => this.content.subscriptions.connected(session),
       onAsked: (ask) => this.calls.asked(ask),
@@ -165,8 +175,7 @@ export class HeldInstance {
       if (this.stopping !== undefined || !this.lease.isHeld) throw new Error('The lease of the instance was lost while it started');
       this.idle = setInterval(
         () => {
-          if (this.instance.idleMs >= options.idleStopMs && this.content.subscriptions.size === 0)
-            void this.stop('It was not used for a while');
+          if (this.instance.idleMs >= options.idleStopMs && this.content.subscriptions.size === 0) void this.stop(IDLE);
         },
         Math.min(IDLE_CHECK_MS, options.idleStopMs),
       );

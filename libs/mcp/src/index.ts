@@ -9,7 +9,7 @@ export { CatalogueKeeper, type Catalogue, type CatalogueKeeperOptions } from './
 export { egressFetch, RESULT_LIMIT_BYTES, type EgressOptions } from './egress-fetch.js';
 export { SYNTHETIC, syntheticData, TooLargeError, TRANSPORT_SECRET } from './outcome.js';
 export { CallServer, type CallServerOptions, type Pin } from './call-server.js';
-export { HeldInstance, StartFailed, type HoldOptions } from './held-instance.js';
+export { HeldInstance, isUnchangedBy, LISTED, SHUTTING_DOWN, StartFailed, type HoldOptions } from './held-instance.js';
 export { InstanceLeases, type InstanceLease, type LeaseFacts, type LeaseView, type TakeOptions } from './lease.js';
 export { StartQueue } from './start-queue.js';
 export { isUnauthorized, wantsSignIn } from './outcome.js';

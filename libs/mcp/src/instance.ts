@@ -18,13 +18,15 @@ export interface InstanceOptions {
   readonly connectTimeoutMs?: number;
   readonly onCatalogue?: (catalogue: Catalogue, facts: ServerFacts) => void;
   readonly onStale?: (reason: string | undefined) => void;
-  /** Other prompts or resources than last time were read whole, or the first ones at all. */
+  /** Prompts or resources were read whole, after a connection was opened or when they may have changed. */
   readonly onOffers?: (kind: OfferedKind, offers: Offers) => void;
   readonly onListChanged?: (kind: ListKind) => void;
   /** A resource changed that the server was asked to tell of. */
   readonly onResourceUpdated?: (params: Readonly<Record<string, unknown>>) => void;
   /** A connection was opened, the first one or another one. */
   readonly onConnected?: (session: McpSession) => void;
+  /** The connection ended without our doing. */
+  readonly onDisconnected?: () => void;
   /** Answers what the server asks for while it is connected; in the context of the call that caused it, where that is certain. */
   readonly onAsked?: AnswerAsk;
   readonly onLog?: (params: Readonly<Record<string, unknown>>) => void;
@@ -232,6 +234,8 @@ export class McpInstance {
         onListChanged: (kind) => {
           if (kind === 'tools') this.catalogue.invalidate();
           else this.offers[kind].invalidate();
+          // A server's skills are among its resources, and its prompts are told together with them.
+          if (kind === 'resources' && this.session?.offers('prompts') === true) this.offers.prompts.invalidate();
           this.options.onListChanged?.(kind);
         },
         onResourceUpdated: (params) => this.options.onResourceUpdated?.(params),
@@ -273,7 +277,8 @@ export class McpInstance {
       retriesFirst: true,
       session: () => this.connected(),
       read: (session, signal) => readOffers(session, kind, signal),
-      onList: (list) => options.onOffers?.(kind, list),
+      onList: () => undefined,
+      onRead: (list) => options.onOffers?.(kind, list),
       // What stands is the last good list; that tools are stale is what people are told.
       onStale: () => undefined,
       onError: (error) => options.onError?.(error),
@@ -285,6 +290,7 @@ export class McpInstance {
     this.session = undefined;
     this.lastError = this.options.explain?.() ?? 'The server ended the connection';
     this.catalogue.setStale(this.lastError);
+    this.options.onDisconnected?.();
   }
 
   private backOff(): void {

@@ -13,6 +13,8 @@ export interface ListKeeperOptions<L extends Listed> {
   readonly read: (session: McpSession, signal: AbortSignal) => Promise<{ readonly list: L; readonly ttlMs?: number | undefined }>;
   /** Another list than the last one was read whole, or the first one at all. */
   readonly onList: (list: L, session: McpSession) => void;
+  /** The list was read whole, changed or not. */
+  readonly onRead?: (list: L) => void;
   /** The list could not be read again; the last good one stands. `undefined` = it is fresh once more. */
   readonly onStale: (reason: string | undefined) => void;
   /** A first reading that fails is tried again too. @default false */
@@ -106,6 +108,7 @@ export class ListKeeper<L extends Listed> {
     const isNew = this.good?.hash !== list.hash;
     this.good = list;
     if (isNew) this.options.onList(list, session);
+    this.options.onRead?.(list);
     this.setStale(undefined);
     return list;
   }

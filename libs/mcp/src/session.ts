@@ -23,6 +23,7 @@ const METHOD_NOT_FOUND = -32_601;
 
 export type ListKind = 'tools' | 'prompts' | 'resources';
 
+const SKILLS = 'io.modelcontextprotocol/skills';
 const LISTS = {
   tools: { method: 'tools/list', capability: 'tools', noun: 'tools' },
   prompts: { method: 'prompts/list', capability: 'prompts', noun: 'prompts' },
@@ -97,8 +98,9 @@ export class McpSession {
   }
 
   /** Whether the server declared this of itself. */
-  offers(kind: ListKind | 'completions'): boolean {
-    return this.client.getServerCapabilities()?.[kind] !== undefined;
+  offers(kind: ListKind | 'completions' | 'skills'): boolean {
+    const declared = this.client.getServerCapabilities();
+    return kind === 'skills' ? declared?.extensions?.[SKILLS] !== undefined : declared?.[kind] !== undefined;
   }
 
   /** Reads every page of the tools; empty where the server offers none. Throws what the transport or server throws. */

@@ -18,6 +18,7 @@ import { addSessionCommands } from './session.commands.js';
 import { addSkillCommands } from './skill.commands.js';
 import { addSnapshotCommands } from './snapshot.commands.js';
 import { addStatusCommand } from './status.commands.js';
+import { addSwitchCommand } from './switch.commands.js';
 import { addTokenCommands } from './token.commands.js';
 import { addWorkerCommands } from './worker.commands.js';
 
@@ -40,6 +41,7 @@ export function addCommands(program: Command, context: Context): void {
     addSkillCommands,
     addAgentCommands,
     addSecretCommands,
+    addSwitchCommand,
     addTokenCommands,
     addEdgeTokenCommands,
     addPrincipalCommands,

@@ -18,6 +18,7 @@ import {
   type Principal,
   type Session,
   type ServerHead,
+  type ServerSkill,
   type skillStore,
   type ToolDefinition,
   type toolGateway,
@@ -113,7 +114,11 @@ export const keyOfWorld = (versions: CompositionVersions): string => worldKey(ve
 export function compositionOf(
   whose: Whose,
   seen: Seen,
-  rest: { readonly switches: Switches; readonly catalogues: ReadonlyMap<string, readonly ToolDefinition[]> },
+  rest: {
+    readonly switches: Switches;
+    readonly catalogues: ReadonlyMap<string, readonly ToolDefinition[]>;
+    readonly skills: ReadonlyMap<string, readonly ServerSkill[]>;
+  },
 ): CompositionInput {
   return {
     ...frame(whose, rest.switches),
@@ -122,7 +127,11 @@ export function compositionOf(
     builtins: builtinsOf(seen.tools),
     toolsets: source(seen.tools, ({ toolsets }) => toolsets.map(toolsetOf)),
     servers: source(seen.heads, ({ servers }) => servers.map((head) => serverOf(head, rest.catalogues.get(head.serverId)))),
-    skills: source(seen.skills, ({ skills }) => skills.map(skillOf)),
+    skills: withServerSkills(
+      source(seen.skills, ({ skills }) => skills.map(skillOf)),
+      seen,
+      rest.skills,
+    ),
     plugins: source(seen.slots, ({ plugins }) => plugins.map(({ id, version, state }): PluginState => ({ id, version, state }))),
     knownAgents: seen.knownAgents.map(({ id }) => id),
   };
@@ -161,6 +170,24 @@ function serverOf(head: ServerHead, tools: readonly ToolDefinition[] | undefined
 
 function skillOf({ name, origin, owner, digest, description, platforms, scripts }: Skills['skills'][number]): EffectiveSkill {
   return { name, origin, owner, digest, description, enabled: true, scripts, ...(platforms === null ? {} : { platforms }) };
+}
+
+/** Skills of servers are there also while the store of owned ones is away. */
+function withServerSkills(
+  owned: Source<EffectiveSkill>,
+  { heads }: Seen,
+  skills: ReadonlyMap<string, readonly ServerSkill[]>,
+): Source<EffectiveSkill> {
+  const remote = (heads.ok ? heads.value.servers : []).flatMap((head) =>
+    (skills.get(head.serverId) ?? []).map((skill) => serverSkillOf(head, skill)),
+  );
+  if (owned.state === 'ok') return { ...owned, items: [...owned.items, ...remote] };
+  return remote.length === 0 ? owned : { state: 'ok', items: remote, missing: [{ name: 'owned', detail: owned.detail }] };
+}
+
+function serverSkillOf({ serverId, owner }: ServerHead, skill: ServerSkill): EffectiveSkill {
+  const { name, digest, description, uri, path, modelInvocable } = skill;
+  return { name, origin: 'mcp', owner, digest, description, enabled: true, serverId, uri, path, modelInvocable };
 }
 
 /** Adapters through which programs speak: nothing that demands a place or a platform is for them. */

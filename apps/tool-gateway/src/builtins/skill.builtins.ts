@@ -1,9 +1,17 @@
 import type { Bus } from '@ambit/bus';
 import { Fault, SkillName, skillStore, type Output } from '@ambit/contracts';
 import { z } from 'zod';
+import { clean } from '../domain/untrusted.js';
+import { viewServerSkill } from './server-skill.js';
 import { errorResult, objectSchema, textResult, type Builtin } from './builtin.js';
 
-const ViewInput = z.object({ name: z.string(), path: z.string().min(1).max(1_024).default('SKILL.md'), offset: z.int().min(0).default(0) });
+const ViewInput = z.object({
+  name: z.string(),
+  path: z.string().min(1).max(1_024).default('SKILL.md'),
+  offset: z.int().min(0).default(0),
+  arguments: z.string().max(4_000).default(''),
+});
+const ListInput = z.object({ query: z.string().max(200).default('') });
 const common = {
   exposure: 'user-configurable',
   effect: 'read',
@@ -25,15 +33,18 @@ export function skillBuiltins(bus: Bus): Builtin[] {
         ...common,
         name: 'skill_list',
         description: 'The skills of this session, each with what it is for. Read one with skill_view before you follow it.',
-        inputSchema: objectSchema({}),
+        inputSchema: objectSchema({ query: { type: 'string', description: 'Only those whose name or description has these words' } }),
       },
-      handler: async (_input, { authority, snapshot }) => {
+      handler: async (input, { authority, snapshot }) => {
+        const words = ListInput.parse(input).query.toLowerCase().split(/\s+/);
         const allowed = new Set(authority.skills.map((skill) => skill.name));
         const skills = snapshot.skills
-          .filter((skill) => allowed.has(skill.name))
+          .filter(({ name, origin }) => origin === 'mcp' || allowed.has(name))
+          .filter(({ name, description }) => words.every((word) => `${name} ${description}`.toLowerCase().includes(word)))
           .map(({ name, description, origin, scripts = [] }) => ({
             name,
-            description,
+            // What a server says of its skill is its word alone.
+            description: origin === 'mcp' ? `${clean(description)} (offered by a server)` : description,
             origin,
             ...(scripts.length === 0 ? {} : { scripts }),
           }));
@@ -51,12 +62,16 @@ export function skillBuiltins(bus: Bus): Builtin[] {
             name: { type: 'string' },
             path: { type: 'string', description: 'Relative path within the skill' },
             offset: { type: 'integer', minimum: 0 },
+            arguments: { type: 'string', description: 'Of a server’s skill: what stands in place of $ARGUMENTS' },
           },
           ['name'],
         ),
       },
-      handler: async (input, { authority, signal }) => {
+      handler: async (input, context) => {
+        const { authority, snapshot, signal } = context;
         const wanted = ViewInput.parse(input);
+        const remote = snapshot.skills.find(({ name, origin }) => name === wanted.name && origin === 'mcp');
+        if (remote !== undefined) return viewServerSkill(bus, { skill: remote, wanted: { ...wanted, length: PART_BYTES } }, context);
         const skill = authority.skills.find((one) => one.name === wanted.name);
         if (skill === undefined || !SkillName.safeParse(skill.name).success)
           return errorResult(`This session has no skill of that name; skill_list shows what it has.`);
