@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { z } from 'zod';
 import { canonicalRecord, fingerprint } from '../src/canonical.js';
 import { compose } from '../src/compose.js';
-import type { CompositionInput, Source } from '../src/compose-input.js';
+import type { CompositionInput, EffectiveSkill, Source } from '../src/compose-input.js';
 import { RESERVED_NAMES } from '../src/reserved.js';
 import { readSnapshot, SnapshotMismatch, SnapshotRecord } from '../src/snapshot.js';
 import { reservedNameOf } from '../src/tool-name.js';
@@ -346,6 +346,20 @@ describe('composition', () => {
     expect(codeOf(input, 'theirs')).toEqual(['NOT_THIS_AGENT']);
   });
 
+  it('names skills of servers so that none shadows a local one, and each is told from the others', () => {
+    const remote = (serverId: string, path: string, part: Partial<EffectiveSkill> = {}) =>
+      skill('triage', { origin: 'mcp', serverId, path, uri: `skill://${path}/SKILL.md`, ...part });
+    const namesOf = (...skills: EffectiveSkill[]) =>
+      compose(world({ servers: ok(server(1), server(2)), skills: ok(...skills) })).record.skills.map(({ name, origin }) => `${origin} ${name}`);
+    expect(namesOf(remote(uuid(1), 'triage'))).toEqual(['mcp triage']);
+    expect(namesOf(remote(uuid(1), 'triage'), remote(uuid(2), 'triage'))).toEqual(['mcp server-1:triage', 'mcp server-2:triage']);
+    expect(namesOf(skill('triage'), remote(uuid(1), 'triage'))).toEqual(['mcp server-1:triage', 'owned triage']);
+    // A local skill that the agent may not use keeps its name from everybody else.
+    expect(namesOf(skill('triage', { enabled: false }), remote(uuid(1), 'triage'))).toEqual(['mcp server-1:triage']);
+    expect(namesOf(remote(uuid(1), 'a/triage'), remote(uuid(1), 'b/triage'))).toEqual(['mcp server-1:a/triage', 'mcp server-1:b/triage']);
+    expect(namesOf(remote(uuid(1), 'triage', { modelInvocable: false }), remote(uuid(9), 'triage'))).toEqual([]);
+  });
+
   it('is for a child never more than its parent or its own agent has', () => {
     const list = fc.option(fc.subarray(['server-1', 'server-2', 'kit', 'triage']), { nil: null });
     const part = fc.record({ servers: list, plugins: list, skills: list, disabledTools: fc.subarray(['deploy', 'question']) });
@@ -439,6 +453,8 @@ describe('fingerprint', () => {
         plugins: ok(plugin('kit')),
       },
     ],
+    ['skill of a server', { skills: ok(skill('triage', { origin: 'mcp', serverId: uuid(1), uri: 'skill://triage/SKILL.md' })) }],
+    ['skill of another server, at another address', { skills: ok(skill('triage', { origin: 'mcp', serverId: uuid(2), uri: 'skill://b/triage/SKILL.md' })) }],
     ['another built-in in its place', { builtins: ok(builtin('question'), builtin('update_plan')) }],
     ['another plugin', { plugins: ok(plugin('box')) }],
     ['version of a plugin', { plugins: ok(plugin('kit', { version: '2.0.0' })) }],

@@ -54,7 +54,7 @@ export const mcpSkills = {
       NOT_TEXT: { status: 415, retry: 'never', message: 'The file is not text' },
       UPSTREAM_ERROR: { status: 502, retry: 'never', message: 'The server answered with an error', data: z.object({ code: z.int(), message: z.string().max(2_000), data: z.unknown().optional() }) },
       NOT_OFFERED: { status: 404, retry: 'never', message: 'No server of this run offers that' },
-      ...refusing('TOOL_NOT_IN_SNAPSHOT', 'TURN_ENDED', 'AGENT_DISABLED', 'SERVER_NOT_ALLOWED', 'SERVER_UNAVAILABLE', 'CALL_TIMEOUT', 'RESULT_TOO_LARGE', 'TARGET_CHANGED', 'TOOL_GONE'),
+      ...refusing('TOOL_NOT_IN_SNAPSHOT', 'TURN_ENDED', 'AGENT_DISABLED', 'SERVER_NOT_ALLOWED', 'SERVER_UNAVAILABLE', 'CALL_TIMEOUT', 'RESULT_TOO_LARGE', 'TARGET_CHANGED', 'TOOL_GONE', 'AUTHORIZATION_REQUIRED'),
     },
     timeoutMs: 60_000,
   }),
