@@ -350,7 +350,9 @@ describe('composition', () => {
     const remote = (serverId: string, path: string, part: Partial<EffectiveSkill> = {}) =>
       skill('triage', { origin: 'mcp', serverId, path, uri: `skill://${path}/SKILL.md`, ...part });
     const namesOf = (...skills: EffectiveSkill[]) =>
-      compose(world({ servers: ok(server(1), server(2)), skills: ok(...skills) })).record.skills.map(({ name, origin }) => `${origin} ${name}`);
+      compose(world({ servers: ok(server(1), server(2)), skills: ok(...skills) })).record.skills.map(
+        ({ name, origin }) => `${origin} ${name}`,
+      );
     expect(namesOf(remote(uuid(1), 'triage'))).toEqual(['mcp triage']);
     expect(namesOf(remote(uuid(1), 'triage'), remote(uuid(2), 'triage'))).toEqual(['mcp server-1:triage', 'mcp server-2:triage']);
     expect(namesOf(skill('triage'), remote(uuid(1), 'triage'))).toEqual(['mcp server-1:triage', 'owned triage']);
@@ -454,7 +456,10 @@ describe('fingerprint', () => {
       },
     ],
     ['skill of a server', { skills: ok(skill('triage', { origin: 'mcp', serverId: uuid(1), uri: 'skill://triage/SKILL.md' })) }],
-    ['skill of another server, at another address', { skills: ok(skill('triage', { origin: 'mcp', serverId: uuid(2), uri: 'skill://b/triage/SKILL.md' })) }],
+    [
+      'skill of another server, at another address',
+      { skills: ok(skill('triage', { origin: 'mcp', serverId: uuid(2), uri: 'skill://b/triage/SKILL.md' })) },
+    ],
     ['another built-in in its place', { builtins: ok(builtin('question'), builtin('update_plan')) }],
     ['another plugin', { plugins: ok(plugin('box')) }],
     ['version of a plugin', { plugins: ok(plugin('kit', { version: '2.0.0' })) }],
