@@ -18,7 +18,7 @@ RUN node --input-type=module -e "await (await import('./tools/build.mjs')).build
 
 FROM build AS production
 # The workspaces that run in the image; everything else goes: development tools, types, compilers for other databases.
-ARG KEEP="apps/init apps/session-service apps/tool-gateway apps/mcp-broker apps/mcp-runner apps/skill-store apps/plugin-registry apps/admin-api apps/cli"
+ARG KEEP="apps/init apps/session-service apps/tool-gateway apps/mcp-broker apps/mcp-runner apps/skill-store apps/plugin-registry apps/admin-api apps/mcp-edge apps/cli"
 RUN node deploy/images/keep-production.mjs $KEEP \
  && find . \( -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -path './node_modules/*.map' \) -delete \
  && rm -f node_modules/@prisma/client/runtime/*.cockroachdb.* node_modules/@prisma/client/runtime/*.mysql.* \
@@ -33,7 +33,7 @@ WORKDIR /app
 COPY --from=production /app .
 # Volumes that are mounted here for the first time take their owner from these folders.
 RUN mkdir -p /keys /run/ambit /data /handout \
- && for name in init nats session-service tool-gateway mcp-broker mcp-runner skill-store plugin-registry admin-api; do mkdir /handout/$name; done \
+ && for name in init nats session-service tool-gateway mcp-broker mcp-runner skill-store plugin-registry admin-api mcp-edge; do mkdir /handout/$name; done \
  && chown -R node:node /keys /run/ambit /data /handout
 USER node
 EXPOSE 9090

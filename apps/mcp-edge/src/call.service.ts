@@ -9,6 +9,7 @@ import { Artifacts } from './artifacts.js';
 import { callIdOf } from './call-id.js';
 import { Decisions } from './decision.service.js';
 import { CODE, isJson, RpcError, type Json } from './domain/json-rpc.js';
+import { META_KEY } from './domain/protocol.js';
 import { isExcerpt, toolResult } from './domain/tool-result.js';
 import { metaOf, type Exchange } from './exchange.js';
 import { ClientCancelled, Inflight, type CallListener } from './inflight.js';
@@ -137,8 +138,20 @@ function teller(exchange: Exchange): CallListener {
     progressed: (progress) => {
       if (isWatched) exchange.tell({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken, ...progress } });
     },
-    logged: (log) => void exchange.tell({ jsonrpc: '2.0', method: 'notifications/message', params: { ...log } }),
+    logged: (log) => {
+      if (wantsLog(exchange, log.level)) exchange.tell({ jsonrpc: '2.0', method: 'notifications/message', params: { ...log } });
+    },
   };
+}
+
+/** From the least to the most severe. */
+const LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'];
+
+/** In the stateless revision a client says with each request from which level on it wants to hear; one that says nothing hears nothing. */
+function wantsLog(exchange: Exchange, level: string): boolean {
+  if (exchange.era === 'legacy') return true;
+  const wanted = metaOf(exchange)[META_KEY.logLevel];
+  return typeof wanted === 'string' && LEVELS.includes(wanted) && LEVELS.indexOf(level) >= LEVELS.indexOf(wanted);
 }
 
 /** The arguments as JSON text. */

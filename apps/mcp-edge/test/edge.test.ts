@@ -4,7 +4,9 @@ import { mcpBroker, sessionService, toolGateway, type Agent } from '@ambit/contr
 import { until } from '@ambit/testing';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
+import { execFile } from 'node:child_process';
 import { request } from 'node:http';
+import { promisify } from 'node:util';
 import { fileURLToPath } from 'node:url';
 import { http } from '../../../test/system/http.js';
 import { alice, bob, Scene } from '../../../test/system/scene.js';
@@ -12,6 +14,7 @@ import { verifies } from '../../../test/verifies.js';
 
 jest.setTimeout(180_000);
 
+const program = fileURLToPath(new URL('../../../examples/mcp-client/dist/client.js', import.meta.url));
 const everything = fileURLToPath(new URL('../../../tools/conformance/upstream.mjs', import.meta.url));
 
 let scene: Scene;
@@ -249,7 +252,11 @@ it('progress and what a server logs reach the client on the stream of its call',
     const progress: number[] = [];
     await client.callTool({ name: 'test_tool_with_progress', arguments: {} }, { onprogress: (told) => void progress.push(told.progress) });
     expect(progress).toEqual([0, 50, 100]);
+    // The stateless revision says with each request whether it wants to hear of it.
     await client.callTool({ name: 'test_tool_with_logging', arguments: {} });
+    expect(logs).toHaveLength(era === 'legacy' ? 3 : 0);
+    logs.length = 0;
+    await client.callTool({ name: 'test_tool_with_logging', arguments: {}, _meta: { 'io.modelcontextprotocol/logLevel': 'info' } });
     expect(logs).toEqual(['Tool execution started', 'Tool processing data', 'Tool execution completed']);
   }
 });
@@ -316,6 +323,15 @@ it('prompts, resources and completions are those of the snapshot’s servers', a
   }
   const without = await connect((await tokenOf(await scene.agent({ servers: ['one'] }))).token);
   expect([await without.listPrompts(), await without.listResources()]).toMatchObject([{ prompts: [] }, { resources: [] }]);
+});
+
+it('the example of the documents lists and calls tools', async () => {
+  const { token } = await tokenOf(await scene.agent());
+  const env = { PATH: process.env.PATH, AMBIT_EDGE_URL: address().href, AMBIT_EDGE_TOKEN: token };
+  const example = (...args: string[]) => promisify(execFile)(process.execPath, [program, ...args], { env });
+  expect((await example()).stdout).toMatch(/^mcp__one__count {2}Counts a name$/m);
+  expect((await example('mcp__one__count', '{"name":"example"}')).stdout).toBe('count example\n');
+  await expect(example('mcp__one__count', '{}')).rejects.toMatchObject({ code: 1, stdout: expect.stringContaining('BAD_ARGUMENTS') });
 });
 
 it('a list that changes is told to who listens, and one that does not is not', async () => {

@@ -11,6 +11,7 @@ export const META_KEY = {
   capabilities: `${META}clientCapabilities`,
   clientInfo: `${META}clientInfo`,
   serverInfo: `${META}serverInfo`,
+  logLevel: `${META}logLevel`,
   subscription: `${META}subscriptionId`,
   /** Ours: a client that sends a call again names it so, and it runs once. */
   idempotencyKey: 'ambit/idempotencyKey',
