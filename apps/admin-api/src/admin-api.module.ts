@@ -24,6 +24,7 @@ import { NotifyRoutes } from './notify.routes.js';
 import { NotifyService } from './notify.service.js';
 import { PublicUrl } from './public-url.js';
 import { SignInPages } from './sign-in.pages.js';
+import { SignIns } from './sign-in.service.js';
 import { PrincipalRoutes } from './principal.routes.js';
 import { PrincipalService } from './principal.service.js';
 import { RenewalService } from './renewal.service.js';
@@ -65,6 +66,7 @@ const routes = [
     HttpKernel,
     PublicUrl,
     SignInPages,
+    SignIns,
     AuthService,
     AccessRepository,
     AccessService,

@@ -1,9 +1,10 @@
 import { Bus } from '@ambit/bus';
-import { httpApi, mcpBroker, platformFault, type Server } from '@ambit/contracts';
+import { fault, httpApi, mcpBroker, platformFault, sessionService, type Server } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { bind, type RequestContext } from './http/bound-route.js';
 import type { Caller } from './http/caller.js';
 import { PublicUrl } from './public-url.js';
+import { SignIns } from './sign-in.service.js';
 
 type Asking = Pick<RequestContext<typeof httpApi.getServer>, 'caller' | 'signal'>;
 const ANYBODY = ['send', 'read', 'administer'] as const;
@@ -14,6 +15,7 @@ export class AuthorizationRoutes {
   constructor(
     private readonly bus: Bus,
     private readonly url: PublicUrl,
+    private readonly signIns: SignIns,
   ) {}
 
   readonly routes = [
@@ -32,6 +34,23 @@ export class AuthorizationRoutes {
       },
       ANYBODY,
     ),
+    bind(
+      httpApi.authorizeInteraction,
+      async (request) => {
+        const { caller, signal, params } = request;
+        const found = await this.bus.call(sessionService.getInteraction, { id: params.id }, { ...caller.identity, signal });
+        const { serverId, principal } = found;
+        // Of another principal's sign-in nobody learns anything here, whatever their role.
+        if (serverId === undefined || found.status !== 'pending' || !caller.standsFor(principal.id, found))
+          throw fault(httpApi.authorizeInteraction, 'NO_INTERACTION');
+        return this.bus.call(
+          mcpBroker.startAuthorization,
+          { serverId, subject: principal.id, redirectUri: this.url.callback, clientMetadataUrl: this.url.client, interactionId: found.id },
+          { ...caller.identity, signal },
+        );
+      },
+      ANYBODY,
+    ),
     bind(httpApi.listAuthorizations, async (request) => {
       const { caller, signal, query } = request;
       const server = await this.server(request, request.params.id);
@@ -43,7 +62,7 @@ export class AuthorizationRoutes {
       async (request) => {
         const { caller, signal, params } = request;
         const server = await this.server(request, params.id);
-        requireSubject(caller, params.subject, server);
+        if (!caller.standsFor(params.subject, server)) caller.require('administer', server);
         return this.bus.call(
           mcpBroker.removeAuthorization,
           { serverId: server.id, subject: params.subject },
@@ -59,7 +78,7 @@ export class AuthorizationRoutes {
         const answer = callbackOf(new URL(body.callback), this.url.callback);
         const flow = await this.bus.call(mcpBroker.describeAuthorization, { state: answer.state }, { ...caller.identity, signal });
         requireSubject(caller, flow.subject, await this.server(request, flow.serverId));
-        return this.bus.call(mcpBroker.finishAuthorization, answer, { ...caller.identity, signal });
+        return this.signIns.finish(answer, { ...caller.identity, signal });
       },
       ANYBODY,
     ),
@@ -70,9 +89,10 @@ export class AuthorizationRoutes {
   }
 }
 
-function requireSubject(caller: Caller, subject: string, { projectId }: Server): void {
-  const isOwn = subject === caller.principal.id || (!subject.startsWith('agent:') && subject !== 'shared' && caller.mayActFor(subject));
-  if (!isOwn) caller.require('administer', { projectId });
+/** Everybody's and an agent's credentials are an administrator's to give; a principal's are its own, whoever else may do what. */
+function requireSubject(caller: Caller, subject: string, server: Server): void {
+  if (subject === 'shared' || subject.startsWith('agent:')) return caller.require('administer', server);
+  if (!caller.standsFor(subject, server)) throw platformFault('FORBIDDEN', undefined, `Only ${subject} can sign in as itself`);
 }
 
 /** What an authorization server put into the address it sent a browser to. One that says a thing twice says nothing. */

@@ -4,6 +4,7 @@ import { Fault, mcpBroker } from '@ambit/contracts';
 import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
 import { callbackOf } from './authorization.routes.js';
+import { SignIns } from './sign-in.service.js';
 import { CALLBACK_PATH, CLIENT_PATH, PublicUrl } from './public-url.js';
 
 const FORM_BYTES = 32 * 1024;
@@ -19,6 +20,7 @@ export class SignInPages {
   constructor(
     @Inject(Bus) private readonly bus: Bus,
     @Inject(PublicUrl) private readonly url: PublicUrl,
+    @Inject(SignIns) private readonly signIns: SignIns,
     @Inject(LOG) private readonly log: Logger,
   ) {}
 
@@ -76,7 +78,7 @@ export class SignInPages {
   }
 
   private async finish(answer: Callback): Promise<Page> {
-    const { slug, subject } = await this.bus.call(mcpBroker.finishAuthorization, answer, VIA);
+    const { slug, subject } = await this.signIns.finish(answer, VIA);
     return { status: 200, title: `Signed in to ${slug}`, text: `Ambit has the credentials for ${subject}. You can close this page.` };
   }
 

@@ -56,6 +56,7 @@ export const nouns: Readonly<Record<string, Noun>> = {
       ['SERVER', 'slug'],
       ['TYPE', 'transport.type'],
       ['STATE', 'state'],
+      ['SIGN-IN', 'authorization.state'],
       ['TOOLS', 'tools'],
       ['OWNER', 'owner'],
       ['SET', 'set'],

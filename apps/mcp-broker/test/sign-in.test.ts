@@ -8,7 +8,7 @@ import { Writable } from 'node:stream';
 import { verifies } from '../../../test/verifies.js';
 import { BrokerConfig } from '../src/config.js';
 import { McpBrokerModule } from '../src/mcp-broker.module.js';
-import { AuthorizationServer, browse, ProtectedServer, REDIRECT } from './sign-in-world.js';
+import { AuthorizationServer, browse, ProtectedServer, REDIRECT } from '../../../test/system/sign-in-world.js';
 
 const hex = (): string => randomBytes(32).toString('hex');
 type Server = Output<typeof mcpBroker.getServer>;

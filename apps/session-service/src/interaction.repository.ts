@@ -39,12 +39,12 @@ function recordOf(row: Row, blockedBy: string | null): InteractionRecord {
 /** What leaves the service of an interaction. */
 export function publicInteraction({
   position: _position,
-  target: _target,
+  target,
   owner: _owner,
   settledAt: _settledAt,
   ...interaction
 }: InteractionRecord): Interaction {
-  return interaction;
+  return interaction.kind === 'authorize' && target?.kind === 'mcp' ? { ...interaction, serverId: target.serverId } : interaction;
 }
 
 async function withBlockers(db: Reader, rows: readonly Row[]): Promise<InteractionRecord[]> {

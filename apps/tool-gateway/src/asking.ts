@@ -21,7 +21,9 @@ export interface AskedCall {
   readonly operation: Operation;
   /** The hash of what the worker prepared: the decision is about that too. */
   readonly preparedDigest?: string | undefined;
-  readonly ask: ({ readonly kind: 'asks' } & Asks) | ({ readonly kind: 'asks-question' } & AsksQuestion);
+  readonly ask:
+    | ({ readonly kind: 'asks'; /** A sign-in to the tool's server. */ readonly signIn?: boolean } & Asks)
+    | ({ readonly kind: 'asks-question' } & AsksQuestion);
 }
 
 type Request = Input<typeof sessionService.requestInteractions>['requests'][number];
@@ -45,7 +47,7 @@ export class Asking {
       const input = readArguments(operation.call.arguments);
       const isQuestion = ask.kind === 'asks-question';
       return {
-        kind: isQuestion ? 'question' : tool?.access === 'delegation' ? 'delegation' : 'permission',
+        kind: isQuestion ? 'question' : ask.signIn === true ? 'authorize' : tool?.access === 'delegation' ? 'delegation' : 'permission',
         callId: operation.call.callId,
         operationId: operation.operationId,
         tool: operation.call.name,

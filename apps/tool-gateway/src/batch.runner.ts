@@ -137,7 +137,7 @@ export class BatchRunner {
     const end = await this.runner.run(request, batch.start, decided);
     if (end.kind === 'asks' || end.kind === 'asks-question') lateAsks.push(askedCall(request, end));
     else if (end.kind === 'refused') await this.#refuse(batch, [{ request, end }]);
-    else if (end.outcome.asks !== undefined) lateAsks.push(askedByTool(askedCall(request, BY_TOOL)));
+    else if (end.outcome.asks !== undefined) lateAsks.push(askedByTool(askedCall(request, askOf(end.outcome.asks, batch))));
     else batch.set(resultOf(operation.call.callId, end.outcome, end.whole));
   }
 
@@ -166,7 +166,8 @@ export class BatchRunner {
     const asks = all.flatMap((asked, index) => {
       const end = standing[index];
       if (end?.kind !== 'outcome') return [asked];
-      if (end.outcome.asks !== undefined) return [askedByTool(asked)];
+      if (end.outcome.asks !== undefined)
+        return [askedByTool(end.outcome.asks.signIn === true ? { ...asked, ask: askOf(end.outcome.asks, batch) } : asked)];
       batch.set(resultOf(asked.operation.call.callId, end.outcome, end.whole));
       return [];
     });
@@ -195,6 +196,14 @@ const BY_TOOL: AskedCall['ask'] = {
   terms: [],
   expiresMs: INTERACTION_MS,
 };
+
+/** A sign-in is the principal's alone: nobody else could give its account. */
+function askOf({ reason, signIn }: { readonly reason: string; readonly signIn?: boolean | undefined }, { start }: Batch): AskedCall['ask'] {
+  if (signIn !== true) return BY_TOOL;
+  const { agentId, principal } = start.held.authority;
+  const terms = [{ agentId, rule: reason, approvers: [principal.id], not: null }];
+  return { kind: 'asks', decision: 'ask', signIn, rule: reason, approvers: [principal.id], terms, expiresMs: INTERACTION_MS };
+}
 
 /** Such a call goes on under an operation id of its own: that it asked is how the first one ended. */
 function askedByTool({ operation, ...asked }: AskedCall): AskedCall {

@@ -238,7 +238,7 @@ export class CallRunner {
   /** In full access a tool that asks is told yes, once; one that was told yes and asks again has failed where a person said so. */
   async #dispatched(open: OpenCall, dispatch: Dispatch): Promise<DispatchEnd> {
     const end = await this.#dispatch(open, dispatch);
-    if (end.kind !== 'asked') return end;
+    if (end.kind !== 'asked' || (end.signIn === true && !dispatch.granted)) return end;
     if (dispatch.granted) return askedTooLate(end.reason);
     return dispatch.authority.mode === 'full_access' ? this.#dispatch(open, { ...dispatch, granted: true }) : end;
   }

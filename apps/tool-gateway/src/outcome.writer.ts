@@ -49,7 +49,7 @@ export class OutcomeWriter {
         return {
           status: 'failed',
           fault: faultBody('TOOL_FAILED', { reason: `it asks first: ${end.reason}` }),
-          asks: { reason: end.reason },
+          asks: { reason: end.reason.slice(0, 500), ...(end.signIn === true ? { signIn: true } : {}) },
         };
       case 'stopped':
         return { status: end.status, fault: end.fault };

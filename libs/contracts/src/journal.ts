@@ -63,7 +63,7 @@ export const Outcome = z.object({
   artifact: z.object({ digest: Hex64, bytes: z.int().min(0) }).optional(),
   fault: z.object({ code: z.string().max(100), message: z.string().max(2_000), data: z.unknown().optional() }).optional(),
   /** Nothing was done: the tool found that it needs a permission, and the call goes on under an operation id of its own. No result of the call. */
-  asks: z.object({ reason: z.string().max(500) }).optional(),
+  asks: z.object({ reason: z.string().max(500), /** What it needs is that the principal signs in to the tool’s server. */ signIn: z.boolean().optional() }).optional(),
   durationMs: z.number().min(0),
   gatewayId: Uuid,
   at: Instant,

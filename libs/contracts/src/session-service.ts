@@ -205,6 +205,8 @@ export const Interaction = z
     question: Question.nullable(),
     /** Of an elicitation or sampling: what the server asks for, within a call that goes on meanwhile. */
     askedBack: AskedBack.nullable().optional(),
+    /** Of a sign-in: the server that is to be signed in to. */
+    serverId: Uuid.optional(),
     rule: z.string().max(500).nullable(),
     approvers: z.array(z.string().max(200)).max(50),
     notRequester: z.boolean(),

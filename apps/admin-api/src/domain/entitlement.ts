@@ -43,6 +43,18 @@ export function mayActFor(
   );
 }
 
+/** Whether a caller stands for a principal itself: it is it, or an application that a grant names for it. No other role has anybody's accounts. */
+export function standsFor(
+  caller: { readonly id: string; readonly grants: readonly RoleGrant[] },
+  principalId: string,
+  place: Place,
+): boolean {
+  if (caller.id === principalId) return true;
+  return caller.grants.some(
+    (grant) => grant.role === 'client' && covers(grant, place) && grant.onBehalfOf.some((pattern) => matches(pattern, principalId)),
+  );
+}
+
 function covers(grant: RoleGrant, place: Place): boolean {
   if (grant.projectId !== null && grant.projectId !== place.projectId) return false;
   return grant.agents === null || (place.agentId !== undefined && grant.agents.includes(place.agentId));

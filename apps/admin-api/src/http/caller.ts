@@ -1,6 +1,6 @@
 import type { Action, Principal, RoleGrant, Via } from '@ambit/contracts';
 import { platformFault } from '@ambit/contracts';
-import { isEntitled, mayActFor, type Place } from '../domain/entitlement.js';
+import { isEntitled, mayActFor, standsFor, type Place } from '../domain/entitlement.js';
 
 /** Who a request's token speaks for. */
 export class Caller {
@@ -37,6 +37,11 @@ export class Caller {
 
   mayActFor(principalId: string, place: Place = {}): boolean {
     return mayActFor({ id: this.principal.id, grants: this.grants }, principalId, place);
+  }
+
+  /** Whether it may sign in as a principal. */
+  standsFor(principalId: string, place: Place = {}): boolean {
+    return standsFor({ id: this.principal.id, grants: this.grants }, principalId, place);
   }
 
   /** What belongs to a session: readers of its project and agent, and those who may act for its principal. */

@@ -1,6 +1,7 @@
 import type { AmbitClient } from '@ambit/client';
 import { httpApi, Uuid, type Server } from '@ambit/contracts';
 import type { Command } from 'commander';
+import { setTimeout as wait } from 'node:timers/promises';
 import type { Context } from '../context.js';
 import { fields } from '../table.js';
 import { UsageError } from '../usage-error.js';
@@ -13,7 +14,7 @@ interface AddOptions {
   readonly project: string;
 }
 
-/** `server add | test | remove`. */
+/** `server add | test | auth | remove`. */
 export function addServerCommands(program: Command, context: Context): void {
   const server = program.command('server').description('MCP servers');
   server
@@ -48,6 +49,7 @@ export function addServerCommands(program: Command, context: Context): void {
           server: tested.slug,
           state: tested.state,
           reason: tested.reason,
+          authorization: tested.authorization.state,
           tools: tested.tools,
           protocol: tested.protocol,
           runsAs: tested.runsAs,
@@ -56,6 +58,17 @@ export function addServerCommands(program: Command, context: Context): void {
       if (tested.state !== 'connected')
         throw new Error(`${tested.slug} is ${tested.state}${tested.reason === null ? '' : `: ${tested.reason}`}.`);
     });
+  server
+    .command('auth')
+    .description('sign in to a server: prints the address to open in a browser')
+    .argument('<name>', 'a server, by name or id')
+    .option('--for <subject>', 'shared, agent:<id>, or a principal; as the server is configured, without it')
+    .option('--wait', 'stay until the sign-in is finished')
+    .option('--callback <url>', 'the address that the browser ended at, where it could not open it')
+    .option('--list', 'whose credentials the server has')
+    .option('--sign-out <subject>', 'forget the credentials of a subject')
+    .option('--project <id>', 'in this project', 'default')
+    .action(async (name: string, options: AuthOptions) => authorize(context, name, options));
   server
     .command('remove')
     .description('remove a server and stop it')
@@ -66,6 +79,50 @@ export function addServerCommands(program: Command, context: Context): void {
       const answer = await client.request(httpApi.deleteServer, { params: { id: (await find(client, name, project)).id } });
       context.show(answer, () => `${name} is removed\n`);
     });
+}
+
+interface AuthOptions {
+  readonly for?: string;
+  readonly wait?: boolean;
+  readonly callback?: string;
+  readonly list?: boolean;
+  readonly signOut?: string;
+  readonly project: string;
+}
+
+const POLL_MS = 1_000;
+
+/** Never opens a browser: whoever signs in may sit at another machine. */
+async function authorize(context: Context, name: string, options: AuthOptions): Promise<void> {
+  const client = await context.client();
+  const { id, slug } = await find(client, name, options.project);
+  if (options.list === true) {
+    const { items } = await client.request(httpApi.listAuthorizations, { params: { id } });
+    return context.show(items, () =>
+      items.map(({ subject, state, reason }) => `${subject}: ${state}${reason === null ? '' : ` (${reason})`}\n`).join(''),
+    );
+  }
+  if (options.signOut !== undefined) {
+    const answer = await client.request(httpApi.removeAuthorization, { params: { id, subject: options.signOut } });
+    return context.show(answer, () => `${slug}: ${answer.removed ? 'signed out' : 'nobody was signed in as that'}\n`);
+  }
+  if (options.callback !== undefined) {
+    const done = await client.request(httpApi.completeAuthorization, { body: { callback: options.callback } });
+    return context.show(done, () => `${done.slug}: signed in for ${done.subject}\n`);
+  }
+  const started = await client.request(httpApi.authorizeServer, {
+    params: { id },
+    body: options.for === undefined ? {} : { subject: options.for },
+  });
+  context.show(started, () => `Open this address until ${started.expiresAt}:\n${started.url}\n`);
+  if (options.wait !== true) return;
+  for (;;) {
+    const { authorization } = await client.request(httpApi.getServer, { params: { id } });
+    if (authorization.state === 'authenticated') return;
+    if (authorization.state !== 'authenticating')
+      throw new Error(`${slug} is ${authorization.state}${authorization.reason === null ? '' : `: ${authorization.reason}`}.`);
+    await wait(POLL_MS);
+  }
 }
 
 async function find(client: AmbitClient, name: string, projectId: string): Promise<Server> {

@@ -167,16 +167,25 @@ function isBlock(block: unknown): block is { type: string } {
   return isObject(block) && typeof block['type'] === 'string' && block['type'].length <= 100;
 }
 
+/** The server takes everybody's own credentials, and this call's principal has none: it is asked, once. */
+function isForPrincipal({ granted }: Dispatch, error: unknown): error is Fault {
+  if (granted || !(error instanceof Fault) || error.code !== 'AUTHORIZATION_REQUIRED') return false;
+  return isObject(error.data) && error.data['credentials'] === 'user';
+}
+
 /** Why the owner could not be found: nothing was sent. */
-function unsent({ signal }: Dispatch, error: unknown): DispatchEnd {
-  if (signal.aborted) return stopped('cancelled', 'CANCELLED');
+function unsent(dispatch: Dispatch, error: unknown): DispatchEnd {
+  if (dispatch.signal.aborted) return stopped('cancelled', 'CANCELLED');
+  if (isForPrincipal(dispatch, error)) return { kind: 'asked', reason: error.message, signIn: true };
   if (error instanceof Fault && SAYS_WHY.has(error.code))
     return stopped('failed', error.code, { data: error.data, message: error.message });
   return stopped('failed', 'SERVER_UNAVAILABLE', { data: { reason: 'no broker could make the server ready' } });
 }
 
 /** How a call ended that was sent and has no result: only what the owner says is certain. */
-function sent({ signal }: Dispatch, error: unknown): DispatchEnd {
+function sent(dispatch: Dispatch, error: unknown): DispatchEnd {
+  const { signal } = dispatch;
+  if (isForPrincipal(dispatch, error)) return { kind: 'asked', reason: error.message, signIn: true };
   if (!(error instanceof Fault))
     return stopped(
       'indeterminate',
