@@ -2,7 +2,7 @@
 import { Fault, sessionService, skillStore, toolGateway, type CallResult, type IntendedCall, type Skill } from '@ambit/contracts';
 import { collect, until } from '@ambit/testing';
 import { workspace } from '@ambit/worker/workspace';
-import { afterAll, beforeAll, expect, jest } from '@jest/globals';
+import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -171,6 +171,32 @@ verifies('R-SKILL-11#2', 'a skill with a linked script is not taken, so that not
   expect(linked?.fault?.code).toBe('SKILL_NOT_ACTIVE');
   expect(text(inside)).toContain('inside');
   run.done();
+});
+
+it('a background command ends with its session, and no other session’s does', async () => {
+  const at = await desk({ mode: 'full_access' });
+  const started = async () => {
+    const run = await begin(at);
+    const [result] = await run.use(intend('exec', { command: 'echo $$ > pid; exec sleep 1000', background: true }));
+    expect(result?.status).toBe('completed');
+    const file = join(at.folder, 'sessions', run.run.sessionId, 'pid');
+    await until(async () => (await readFile(file, 'utf8').catch(() => '')) !== '');
+    run.done();
+    await until(async () => (await scene.bus.call(sessionService.getRun, { id: run.run.runId })).status === 'completed');
+    return { sessionId: run.run.sessionId, pid: Number(await readFile(file, 'utf8')) };
+  };
+  const [gone, stays] = [await started(), await started()];
+  const isRunning = (pid: number): boolean => {
+    try {
+      return process.kill(pid, 0);
+    } catch {
+      return false;
+    }
+  };
+  expect([isRunning(gone.pid), isRunning(stays.pid)]).toEqual([true, true]);
+  await scene.bus.call(sessionService.deleteSession, { id: gone.sessionId });
+  await until(() => !isRunning(gone.pid));
+  expect(isRunning(stays.pid)).toBe(true);
 });
 
 verifies(

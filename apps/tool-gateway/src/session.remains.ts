@@ -1,5 +1,5 @@
 import { Bus } from '@ambit/bus';
-import { journalSubject, pattern, streams, toolGateway, type Output, type Parsed, type Principal } from '@ambit/contracts';
+import { journalSubject, pattern, streams, toolGateway, worker, type Output, type Parsed, type Principal } from '@ambit/contracts';
 import { Inject, Injectable } from '@nestjs/common';
 import { jetstreamManager, type JetStreamManager } from '@nats-io/jetstream';
 import { ArtifactStore } from './artifact.store.js';
@@ -8,6 +8,7 @@ import { OpenCalls } from './open-calls.js';
 import { PlanRepository } from './plan.repository.js';
 import { Reconciliation } from './reconciliation.js';
 import { SessionRepository } from './session.repository.js';
+import { Toolsets } from './toolsets.js';
 
 type Clear = Parsed<typeof toolGateway.clearSession>;
 
@@ -24,6 +25,7 @@ export class SessionRemains {
     @Inject(ArtifactStore) private readonly artifacts: ArtifactStore,
     @Inject(Reconciliation) private readonly reconciliation: Reconciliation,
     @Inject(SessionRepository) private readonly repository: SessionRepository,
+    @Inject(Toolsets) private readonly toolsets: Toolsets,
   ) {}
 
   /** Nothing of a whole session goes while a call of it has no end: who executes it has still to say which. */
@@ -36,6 +38,7 @@ export class SessionRemains {
     if (!whole) return { open: 0 };
     const manager = await jetstreamManager(this.bus.connection, { checkAPI: false });
     await this.#dropDeferred(manager, sessionId);
+    await this.#endLeft(sessionId);
     const origins = [...new Set(runs.map(({ originRunId }) => originRunId))];
     let open = await this.repository.unended(sessionId);
     for (const originRunId of origins) open += await this.#open(manager, originRunId);
@@ -48,6 +51,13 @@ export class SessionRemains {
       await manager.streams.purge(streams.journal.name, { filter: journalSubject.operationsOf(originRunId) });
     await this.repository.purged(origins, new Date());
     return { open: 0 };
+  }
+
+  /** Tells every worker that could have been given a call of the session to end what such a call left running. */
+  async #endLeft(sessionId: string): Promise<void> {
+    for (const agentId of await this.repository.agentsOf(sessionId))
+      for (const workerId of this.toolsets.workersOf(agentId))
+        this.bus.signal(worker.endSession, { sessionId }, { keys: { agentId, workerId } });
   }
 
   /** Claims of an origin run without an outcome, or whose outcome has not reached Postgres yet. */

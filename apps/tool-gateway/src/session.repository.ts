@@ -16,6 +16,12 @@ export class SessionRepository {
     return this.db.gatewayCall.count({ where: { sessionId, status: { in: ['running', 'aborting'] } } });
   }
 
+  /** The agents that called for the session: another has it once it was moved. */
+  async agentsOf(sessionId: string): Promise<string[]> {
+    const rows = await this.db.gatewayCall.findMany({ where: { sessionId }, distinct: ['agentId'], select: { agentId: true } });
+    return rows.map(({ agentId }) => agentId);
+  }
+
   /** Calls of a session whose end nobody knew. */
   async indeterminate(sessionId: string): Promise<string[]> {
     const rows = await this.db.gatewayCall.findMany({ where: { sessionId, status: 'indeterminate' }, select: { operationId: true } });

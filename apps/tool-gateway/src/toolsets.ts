@@ -147,6 +147,11 @@ export class Toolsets implements OnApplicationBootstrap, OnApplicationShutdown {
     }
   }
 
+  /** The live workers of an agent, in every pool. */
+  workersOf(agentId: string): string[] {
+    return this.#workersOf(agentId).map(({ workerId }) => workerId);
+  }
+
   /** Aborts when a worker that lives now has lost its lease. Call `end` when it is no longer needed. */
   whenGone({ agentId, workerId }: { readonly agentId: string; readonly workerId: string }): { readonly signal: AbortSignal; end(): void } {
     const key = leaseKey.worker(agentId, workerId);

@@ -68,7 +68,7 @@ export const services = {
     hears: [s.runChanged, s.delegationChanged, s.interactionSettled],
     enqueues: [],
     works: [g.executeDeferred],
-    signals: [b.cancelCall, g.cancelOperation, s.runStopped, mcpEdge.callProgress, mcpEdge.callLogged, worker.batchProgress, worker.cancelCall],
+    signals: [b.cancelCall, g.cancelOperation, s.runStopped, mcpEdge.callProgress, mcpEdge.callLogged, worker.batchProgress, worker.cancelCall, worker.endSession],
     listens: [g.stepStored, g.cancelRunCalls, g.cancelOperation, g.callProgress, g.callLogged],
     answersDynamically: [g.askBack],
     stores: { reads: ['AMBIT_JOURNAL', 'AMBIT_DEFERRED', 'ambit_snapshots', 'ambit_mappings', 'ambit_epochs', 'ambit_leases_5s', 'ambit_leases_60s'], writes: { ambit_leases_5s: ['gateway.'], ambit_leases_15s: ['worker.'], ambit_epochs: ['tool-gateway.'], ambit_artifacts: [''] }, journal: ['ambit.jrn.v1.op.'], consumes: ['AMBIT_JOURNAL'], purges: ['AMBIT_EVENTS'] },

@@ -274,5 +274,6 @@ export const worker = {
   }),
   batchProgress: signal('ambit.ctl.worker.v1.batch.progress.{agentId}.{workerId}', { summary: 'Every 2 s while a batch runs; after three misses send the same batch again', payload: z.object({ runId: Uuid, step: z.int(), running: z.array(z.string()), progress: z.array(z.object({ callId: z.string(), progress: z.number(), total: z.number().optional(), message: z.string().optional() })), /** What servers logged since the last one. */ logs: z.array(CallLog.extend({ callId: z.string() })).max(100).optional() }) }),
   cancelCall: signal('ambit.ctl.worker.v1.call.cancel.{agentId}.{workerId}', { summary: 'Stop a worker tool’s call', payload: z.object({ operationId: Hex64, reason: z.string() }) }),
+  endSession: signal('ambit.ctl.worker.v1.session.end.{agentId}.{workerId}', { summary: 'The session is gone: end what its calls left running', payload: z.object({ sessionId: Uuid }) }),
   cancelRun: signal('ambit.ctl.worker.v1.run.cancel.{agentId}.{workerId}', { summary: 'The run was cancelled; stop sampling', payload: z.object({ runId: Uuid, reason: z.string() }) }),
 };

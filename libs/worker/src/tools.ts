@@ -34,6 +34,8 @@ export interface WorkerTool {
   readonly holds?: (place: { readonly sessionId: string; readonly workspaceId: string | null }) => Promise<boolean>;
   /** Ends what calls left running: those of a run that was cancelled, or all of them (null) when the worker leaves or is cut off. */
   readonly stop?: (runId: string | null) => Promise<void>;
+  /** Ends what calls of a session left running, which was deleted. */
+  readonly endSession?: (sessionId: string) => Promise<void>;
 }
 
 /** What a tool gives back. */
@@ -104,6 +106,9 @@ export class ToolHost {
       handle: ({ operationId, offset }) => Promise.resolve(this.results.page(operationId, offset)),
     });
     connection.subscribe(subject(worker.cancelCall, { agentId, workerId }), { callback: (_error, message: Msg) => this.cancel(message) });
+    connection.subscribe(subject(worker.endSession, { agentId, workerId }), {
+      callback: (_error, message: Msg) => void this.endSession(message).catch(this.options.onError),
+    });
     await this.register();
     this.timer = setInterval(() => void this.renew().catch(this.options.onError), REGISTER_MS);
   }
@@ -186,6 +191,11 @@ export class ToolHost {
         this.running.delete(input.operationId);
       }
     });
+  }
+
+  private async endSession(message: Msg): Promise<void> {
+    const { data } = worker.endSession.payload.safeParse(signalOf(message));
+    if (data !== undefined) await Promise.all(this.tools.map((tool) => tool.endSession?.(data.sessionId)));
   }
 
   private cancel(message: Msg): void {

@@ -62,5 +62,6 @@ export function workspace(options: WorkspaceOptions): WorkerTool[] {
   const all = [...fileTools(files), ...searchTools(files), ...commands.tools()];
   const wanted: readonly string[] | undefined = options.tools;
   const [first, ...others] = wanted === undefined ? all : all.filter(({ definition }) => wanted.includes(definition.name));
-  return first === undefined ? [] : [{ ...first, stop, holds: (place) => files.holds(place) }, ...others];
+  const endSession = (sessionId: string): Promise<void> => commands.endSession(sessionId);
+  return first === undefined ? [] : [{ ...first, stop, endSession, holds: (place) => files.holds(place) }, ...others];
 }

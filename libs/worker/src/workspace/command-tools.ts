@@ -67,6 +67,11 @@ export class CommandTools {
     return this.#processes.stop(runId);
   }
 
+  /** Ends the processes of a session. */
+  endSession(sessionId: string): Promise<void> {
+    return this.#processes.endSession(sessionId);
+  }
+
   tools(): WorkerTool[] {
     return [
       workspaceTool(

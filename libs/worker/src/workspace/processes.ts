@@ -69,6 +69,11 @@ export class Processes {
     await Promise.all(ending.map((one) => this.end(one)));
   }
 
+  /** Ends those of a session. */
+  async endSession(sessionId: string): Promise<void> {
+    await Promise.all(this.of(sessionId).flatMap((one) => (one.exit === undefined ? [this.end(one)] : [])));
+  }
+
   #forgetOldest(): void {
     for (const [id, { exit }] of this.#known) {
       if (this.#known.size < REMEMBERED) return;
