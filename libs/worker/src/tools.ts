@@ -195,7 +195,8 @@ export class ToolHost {
 
   private async endSession(message: Msg): Promise<void> {
     const { data } = worker.endSession.payload.safeParse(signalOf(message));
-    if (data !== undefined) await Promise.all(this.tools.map((tool) => tool.endSession?.(data.sessionId)));
+    if (data === undefined) return;
+    await Promise.all(this.tools.flatMap((tool) => (tool.endSession === undefined ? [] : [tool.endSession(data.sessionId)])));
   }
 
   private cancel(message: Msg): void {
