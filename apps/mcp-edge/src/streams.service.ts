@@ -92,7 +92,7 @@ class OpenStream {
   readonly #uris: Set<string>;
   #sessionId: string | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #lookedAt = -NEXT_MS;
+  #toldAt = -NEXT_MS;
   #ticks = 0;
   #isEnded = false;
 
@@ -134,12 +134,11 @@ class OpenStream {
         this.#timer = undefined;
         void this.#look();
       },
-      Math.max(FIRST_MS, NEXT_MS - (performance.now() - this.#lookedAt)),
+      Math.max(FIRST_MS, NEXT_MS - (performance.now() - this.#toldAt)),
     );
   }
 
   async #look(): Promise<void> {
-    this.#lookedAt = performance.now();
     const { caller, naming, lists } = this.of;
     try {
       const { toolsHash, run } = await this.use.worlds.of(caller, naming);
@@ -155,7 +154,9 @@ class OpenStream {
   #compare(list: List, version: string): void {
     const before = this.#versions.get(list);
     this.#versions.set(list, version);
-    if (before !== undefined && before !== version && !this.#isEnded) this.sink.changed(list);
+    if (before === undefined || before === version || this.#isEnded) return;
+    this.#toldAt = performance.now();
+    this.sink.changed(list);
   }
 
   async #tick(): Promise<void> {

@@ -11,6 +11,8 @@ export const ServiceConfig = z.object({
     .optional(),
   /** The address that ports are opened on; in a container `0.0.0.0`. */
   AMBIT_LISTEN: z.string().min(1).default('127.0.0.1'),
+  /** Of a service with HTTP: how long it still serves after it said that it is ready no more, so that whoever spreads requests turns to others first. */
+  AMBIT_DRAIN_MS: z.coerce.number().int().min(0).max(60_000).default(0),
   /** Days that audit records are kept; 0 = for ever. */
   AMBIT_KEEP_AUDIT_DAYS: z.coerce.number().min(0).max(36_500).default(0),
   OPS_PORT: z.coerce.number().int().min(0).max(65_535).default(0),

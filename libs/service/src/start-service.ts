@@ -7,6 +7,7 @@ import type { DestinationStream, Logger } from 'pino';
 import type { z } from 'zod';
 import { BadConfiguration, readConfig, ServiceConfig } from './config.js';
 import { createLogger, NestLog } from './logger.js';
+import { Drain } from './drain.js';
 import { Metrics } from './metrics.js';
 import { startOpsServer } from './ops-server.js';
 import { Readiness } from './readiness.js';
@@ -83,6 +84,7 @@ export async function startService<S extends z.ZodObject>(
           : undefined,
       onAnswered: (contract, elapsedMs, code) => metrics.answered(contract, elapsedMs, code),
     });
+    const drain = new Drain();
     const root = rootModule(module, [
       { provide: CONFIG, useValue: config },
       { provide: LOG, useValue: log },
@@ -102,7 +104,9 @@ export async function startService<S extends z.ZodObject>(
           ? undefined
           : // eslint-disable-next-line @typescript-eslint/consistent-type-assertions -- without a schema there is nothing that `port` could read
             { host: base.AMBIT_LISTEN, port: options.http.port(config as Readonly<z.output<S>>), configure: options.http.configure },
+      drain,
     });
+    closers.push(() => drain.begin(options.http === undefined ? 0 : base.AMBIT_DRAIN_MS));
     closers.push(async () => readiness.open(false));
     readiness.open(true);
     log.info({ opsPort: ops.port }, 'ready');
@@ -127,6 +131,7 @@ function rootModule(module: Type, providers: Provider[]): DynamicModule {
 interface NestContext {
   readonly log: Logger;
   readonly closers: (() => Promise<void>)[];
+  readonly drain: Drain;
   readonly http:
     | {
         readonly host: string;
@@ -153,6 +158,7 @@ async function startNest(root: DynamicModule, server: BusServer, context: NestCo
   context.closers.push(() => app.close());
   app.connectMicroservice({ strategy: server }, { inheritAppConfig: false });
   server.bindTo(app);
+  app.use(context.drain.handle);
   await context.http.configure?.(app);
   await app.startAllMicroservices();
   await app.listen(context.http.port, context.http.host);
