@@ -10,10 +10,14 @@ import {
   type JsonObject,
   type Server,
 } from '@ambit/contracts';
-import { until } from '@ambit/testing';
+import { collect, until } from '@ambit/testing';
 import { afterAll, beforeAll, expect, jest } from '@jest/globals';
 import type { ServerContext } from '@modelcontextprotocol/server';
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { intend, type HandRun } from '../system/by-hand.js';
 import { alice, Scene } from '../system/scene.js';
 import { putSkill } from '../system/skills.js';
@@ -22,19 +26,28 @@ import { verifies } from '../verifies.js';
 
 jest.setTimeout(180_000);
 
+const noteModules = new URL('../fixtures/note-modules.mjs', import.meta.url).href;
+const askingServer = fileURLToPath(new URL('../fixtures/asking-server.mjs', import.meta.url));
+
 const FORM = {
   type: 'object',
   properties: { name: { type: 'string', maxLength: 20 }, size: { type: 'string', enum: ['s', 'l'] } },
   required: ['name'],
 };
 let scene: Scene;
+let folder: string;
 const upstreams: SdkServer[] = [];
 beforeAll(async () => {
-  scene = await Scene.start({ services: ['session-service', 'tool-gateway', 'mcp-broker', 'skill-store', 'plugin-registry'] });
+  folder = await mkdtemp(join(tmpdir(), 'ambit-server-requests-'));
+  scene = await Scene.start({
+    services: ['session-service', 'tool-gateway', 'mcp-broker', 'mcp-runner', 'skill-store', 'plugin-registry'],
+    environment: { AMBIT_RUNNER_CHILD_USER: 'same', NODE_OPTIONS: `--import=${noteModules}`, NOTE_MODULES_IN: folder },
+  });
 });
 afterAll(async () => {
   for (const upstream of upstreams) await upstream.stop();
   await scene?.stop();
+  await rm(folder, { recursive: true, force: true });
 });
 
 type Policy = Parameters<Scene['agent']>[0];
@@ -162,6 +175,41 @@ for (const eras of ['legacy', 'modern'] as const) {
   });
 }
 
+verifies(
+  ['R-MCP-18#1', 'R-MCPSKILL-1#1', 'R-MCPSKILL-1#2'],
+  'a server over stdio asks within its call too; while skills are off, nothing of theirs is loaded or read',
+  async () => {
+    const modules = async (): Promise<readonly string[]> => (await readFile(join(folder, 'mcp-broker'), 'utf8')).trim().split('\n');
+    const isOfSkills = (url: string): boolean => url.includes('/skills/');
+    expect((await modules()).some((url) => url.endsWith('/skill-discovery.service.js'))).toBe(true);
+    expect((await modules()).filter(isOfSkills)).toEqual([]);
+    const transport = { type: 'stdio' as const, command: process.execPath, args: [askingServer] };
+    const server = await scene.server('child', { transport });
+    const asks = await working(server, { method: 'elicitation/create', params: { message: 'Who?', requestedSchema: FORM } });
+    await decide((await asked(asks)).id, { decision: 'answer', answer: { content: { name: 'Ada' } } });
+    expect(await answerOf(asks)).toMatchObject({ action: 'accept', content: { name: 'Ada' } });
+
+    const { runId, sessionId } = asks.run.ref;
+    const requestId = randomBytes(32).toString('hex');
+    await until(async () => (await scene.bus.call(mcpBroker.listOffers, { runId, sessionId, kind: 'prompts' })).items.length === 1, 20_000);
+    const prompt = { runId, sessionId, requestId, serverId: server.id, name: 'greet' };
+    expect((await scene.bus.call(mcpBroker.getPrompt, prompt)).result).toMatchObject({ messages: [{ content: { text: 'Hello' } }] });
+    const updates = await collect(scene.system.connection, mcpBroker.resourceUpdated);
+    expect(await scene.bus.call(mcpBroker.subscribeResource, { runId, sessionId, uri: 'note://one' })).toMatchObject({ isNew: true });
+    await asks.run.use(intend('mcp__child__ask', { method: 'updated' }));
+    expect((await updates.next()).payload).toMatchObject({ sessionId, serverId: server.id, uri: 'note://one' });
+    updates.stop();
+
+    expect((await modules()).filter(isOfSkills)).toEqual([]);
+    await scene.bus.call(mcpBroker.putSwitch, { name: 'mcp-skills', enabled: true });
+    expect((await modules()).filter(isOfSkills)).not.toEqual([]);
+    const skills = async (): Promise<readonly string[]> => listOf(await begun({ servers: ['child'] }));
+    await until(async () => (await skills()).includes('child'), 20_000);
+    expect((await use(await begun({ servers: ['child'] }), 'skill_view', { name: 'child' })).text).toContain('Do it.');
+    await scene.bus.call(mcpBroker.deleteServer, { id: server.id });
+  },
+);
+
 const skillFile = (name: string, more = '', body = 'Do it.'): string =>
   `---\nname: ${name}\ndescription: How to ${name}\n${more}---\n${body}\n`;
 /** A connected server whose resources are these files. */
@@ -256,6 +304,44 @@ verifies(
     const after = await begun({ servers: null });
     expect(await listOf(after, 'grind')).toEqual([]);
     await scene.bus.call(mcpBroker.deleteServer, { id: one.id });
+  },
+);
+
+verifies(
+  'R-MCPSKILL-5#1',
+  'only what is a skill, of a server, for models, while skills are on, is a skill of a server for a model',
+  async () => {
+    const mayUse = (is: boolean): string => (is ? '' : 'disable-model-invocation: true\n');
+    const files = { 'skill://yes/SKILL.md': skillFile('yes'), 'skill://no/SKILL.md': skillFile('no', mayUse(false)) };
+    await scene.bus.call(mcpBroker.putSwitch, { name: 'mcp-skills', enabled: true });
+    const server = await offering('table', { ...files, 'skill://yes/notes.md': 'yes', 'skill://no/notes.md': 'no' });
+    const agent = await scene.agent({ servers: ['table'] });
+    const worker = await scene.worker(agent);
+    await putSkill(scene.bus, agent.id, { name: 'own-yes' });
+    for (const isOn of [true, false]) {
+      await scene.bus.call(mcpBroker.putSwitch, { name: 'mcp-skills', enabled: isOn });
+      if (isOn) await until(async () => (await listOf(await begun({ servers: ['table'] }))).length > 0, 20_000);
+      await scene.send(agent);
+      const run = await worker.begin();
+      const { data } = await use(run, 'skill_list', {});
+      const skills = data['skills'] as { readonly name: string; readonly origin: string }[];
+      for (const isSkill of [true, false])
+        for (const isServers of [true, false])
+          for (const isForModels of [true, false]) {
+            const plain = isForModels ? 'yes' : 'no';
+            const name = `${isServers ? '' : 'own-'}${plain}${isSkill ? '' : '/notes.md'}`;
+            const isThere = skills.some((skill) => skill.name === name && skill.origin === 'mcp');
+            expect([isSkill, isServers, isForModels, isOn, isThere]).toEqual([
+              isSkill,
+              isServers,
+              isForModels,
+              isOn,
+              isSkill && isServers && isForModels && isOn,
+            ]);
+          }
+      await run.finish('completed');
+    }
+    await scene.bus.call(mcpBroker.deleteServer, { id: server.id });
   },
 );
 

@@ -7,6 +7,9 @@ import { collect, startNats, startPostgres, startService, until, type Collector,
 import { afterAll, beforeAll, expect } from '@jest/globals';
 import { skillEntry } from '@modelcontextprotocol/server/ext/skills';
 import { randomBytes } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { dirname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { lists, startSdkServer, type SdkServer } from '../../../test/system/sdk-server.js';
 import { verifies } from '../../../test/verifies.js';
 import { BrokerConfig } from '../src/config.js';
@@ -393,3 +396,34 @@ verifies('R-MCPSKILL-16#2', 'a builder that is missing is an error of the switch
   expect(() => builders.register('listed', () => Promise.resolve({ skills: [], notes: [] }))).toThrow('twice');
   expect((await switchTo(true)).enabled).toBe(true);
 });
+
+verifies(
+  'R-MCPSKILL-16#1',
+  'what builds skills can be loaded without what uses them, and nothing imports itself by way of another',
+  async () => {
+    const root = fileURLToPath(new URL('../src', import.meta.url));
+    const files = (await readdir(root, { recursive: true })).filter((name) => name.endsWith('.ts') && !name.endsWith('.test.ts'));
+    const imports = new Map<string, readonly string[]>();
+    for (const name of files) {
+      const text = await readFile(join(root, name), 'utf8');
+      const found = text.matchAll(/^(?:import|export) (?!type )[^;]*?from '(\.[^']+)'/gm);
+      imports.set(
+        name,
+        [...found].map(([, to = '']) => normalize(join(dirname(name), to.replace(/\.js$/, '.ts')))),
+      );
+    }
+    const done = new Set<string>();
+    const visit = (name: string, path: readonly string[]): void => {
+      expect(path).not.toContain(name);
+      if (done.has(name)) return;
+      for (const next of imports.get(name) ?? []) visit(next, [...path, name]);
+      done.add(name);
+    };
+    for (const name of imports.keys()) visit(name, []);
+    expect(imports.get('skills/builders.ts')).toEqual([]);
+    const isOfSkills = (name: string): boolean => name.startsWith('skills/');
+    const users = [...imports].filter(([name, to]) => !isOfSkills(name) && to.some(isOfSkills));
+    expect(users).toEqual([]);
+    expect((await switchTo(true)).enabled).toBe(true);
+  },
+);
