@@ -1,10 +1,21 @@
 // What a model sees of built-in and servers' tools: exposure, names, the list that people switch, and a broker that is away.
 import { RESERVED_TABLE } from '@ambit/capability';
-import { buckets, Mapping, mappingKey, mcpBroker, sessionService, toolGateway, type Agent, type Input } from '@ambit/contracts';
+import {
+  buckets,
+  Mapping,
+  mappingKey,
+  mcpBroker,
+  pluginRegistry,
+  sessionService,
+  toolGateway,
+  type Agent,
+  type Input,
+} from '@ambit/contracts';
 import { afterAll, beforeAll, expect, jest } from '@jest/globals';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { randomUUID } from 'node:crypto';
 import { intend, type HandRun, type HandWorker } from '../system/by-hand.js';
+import { enablePlugin, installPlugin, PLUGIN, PLUGIN_TOOL } from '../system/helper-plugin.js';
 import { http, tokenFor } from '../system/http.js';
 import { Scene } from '../system/scene.js';
 import { sessionFacts, setSessionFacts } from '../system/stored-session.js';
@@ -96,7 +107,7 @@ verifies(
     expect(await diagnose('tape_handoff')).toMatchObject({ status: 404, body: { code: 'TOOL_NOT_IN_SNAPSHOT' } });
     expect((await diagnose('tape_info', await tokenFor(scene.system, { principal: 'user:viewer', role: 'viewer' }))).status).toBe(403);
     const listed = await configurable(agent.id);
-    expect(listed).toEqual(['question', 'settings_read', 'settings_write', 'skill_list', 'skill_view', 'update_plan']);
+    expect(listed).toEqual(['question', 'settings_read', 'settings_write', 'skill_list', 'skill_run', 'skill_view', 'update_plan']);
     await put(agent.id, { ...NONE });
     expect((await givenBy(agent)).tools).toEqual(BUILTINS);
   },
@@ -257,6 +268,85 @@ verifies(
   },
 );
 
+verifies(
+  ['R-MCP-13#1', 'R-MCP-13#2', 'R-MCP-13#3', 'R-MCP-13#4', 'R-MCP-13#5'],
+  'a tool’s name is its server’s and its own alone: nobody imitates it, two of one name are one, it has 64 characters at most, and it means the same all along',
+  async () => {
+    const long = 'x'.repeat(100);
+    const offer = async (slug: string, tools: readonly string[]): Promise<string> => {
+      const { id } = await scene.bus.call(mcpBroker.putServer, scene.counting.offering(slug, tools));
+      await scene.bus.call(mcpBroker.testServer, { id });
+      return id;
+    };
+    const of = (tools: readonly string[], slug: string) => tools.filter((name) => name.startsWith(`mcp__${slug}__`));
+    const first = await offer('first', ['same']);
+    const { agent, worker, run } = await begun();
+    const alone = of(
+      (await worker.snapshot(run.ref.fingerprint)).tools.map(({ name }) => name),
+      'first',
+    );
+    const others = [
+      await offer('second', ['same']),
+      await offer('third', ['mcp__first__same', 'first__same', 'same', 'same']),
+      await offer('fourth', [long, `${long}y`, 'naïve name', 'naive.name', '工具']),
+    ];
+
+    // What the snapshot of a run names is what it named when the others were not there.
+    const name = randomUUID();
+    expect(codes(await run.use(intend('mcp__first__same', { name })))).toEqual(['completed']);
+    expect(await scene.counting.ran('same', `${name} by first`)).toBe(1);
+    await run.step([]);
+    await run.finish('completed');
+
+    const { tools } = await givenBy(agent);
+    expect(new Set(tools).size).toBe(tools.length);
+    for (const tool of tools) expect(tool).toMatch(/^[A-Za-z0-9_-]{1,64}$/);
+    expect(of(tools, 'first')).toEqual(alone);
+    expect(of(tools, 'second')).toEqual(alone.map((tool) => tool.replace('mcp__first__', 'mcp__second__')));
+    expect(
+      of(tools, 'third')
+        .filter((tool) => tool.endsWith('__same'))
+        .sort(),
+    ).toEqual(['mcp__third__first__same', 'mcp__third__mcp__first__same', 'mcp__third__same']);
+    expect(of(tools, 'fourth').length).toBe(3 + 5);
+    for (const id of [first, ...others]) await scene.bus.call(mcpBroker.deleteServer, { id });
+  },
+);
+
+verifies(
+  ['R-MCP-14#1', 'R-MCP-14#2', 'R-MCP-14#3'],
+  'an agent has the servers that its policy lists, a plugin’s among them, and is asked again at every call',
+  async () => {
+    const { id: other } = await scene.server('listed');
+    await installPlugin(scene);
+    await enablePlugin(scene);
+    const servers = async (policy: Policy): Promise<string[]> => {
+      const { tools } = await givenBy(await scene.agent(policy));
+      const slugs = new Set(tools.flatMap((tool) => (tool.startsWith('mcp__') ? [tool.split('__')[1] ?? ''] : [])));
+      return ['helper-tools', 'listed', 'one'].filter((slug) => slugs.has(slug));
+    };
+    expect(await servers({ servers: null })).toEqual(['helper-tools', 'listed', 'one']);
+    expect(await servers({ servers: [] })).toEqual([]);
+    expect(await servers({ servers: [other] })).toEqual(['listed']);
+
+    const { agent, run } = await begun({ servers: null });
+    const name = randomUUID();
+    expect(codes(await run.use(intend('mcp__listed__count', { name })))).toEqual(['completed']);
+    await put(agent.id, { ...agent.policy, servers: [other] });
+    const results = await run.use(
+      intend('mcp__one__count', { name }),
+      intend(`${PLUGIN_TOOL}count`, { name }),
+      intend('mcp__listed__count', { name }),
+    );
+    expect(results.map(({ status }) => status)).toEqual(['refused', 'refused', 'completed']);
+    expect(await scene.counting.ran('count', name)).toBe(2);
+    await run.step([]);
+    await run.finish('completed');
+    await scene.bus.call(pluginRegistry.uninstallPlugin, { id: PLUGIN });
+    await scene.bus.call(mcpBroker.deleteServer, { id: other });
+  },
+);
+
 verifies('R-SNAP-3#1', 'all, none and a list of everything are three fingerprints', async () => {
   const { items } = await scene.bus.call(mcpBroker.listServers, { projectId: 'default' });
   const agent = await scene.agent();
@@ -305,6 +395,7 @@ verifies(
       'settings_read',
       'settings_write',
       'skill_list',
+      'skill_run',
       'skill_view',
       'update_plan',
     ]);

@@ -6,7 +6,7 @@ import type { EndedCall, RefusedCall } from './call.repository.js';
 const EVER = new Date(0).toISOString();
 
 /** A claim as its row has it; `preview` is what people may see of the arguments. */
-export function claimedRow({ at, schemaVersion: _version, attempt: _attempt, ...claim }: Claim, preview?: string) {
+export function claimedRow({ at, schemaVersion: _version, attempt: _attempt, serial: _serial, ...claim }: Claim, preview?: string) {
   return { ...claim, claimedAt: at, erasableFrom: at, status: 'running', isParked: false, argumentsPreview: preview };
 }
 
@@ -41,7 +41,7 @@ export function refusedRow({ at, principal, preview, isOfEndedRun, ...call }: Re
 
 /** The attempt is not kept in the row: nothing that is told of an end names it. */
 export function claimOf({ claimedAt, target, ...row }: CallRow): Claim {
-  return Claim.parse({ ...row, schemaVersion: 1, attempt: 0, target, at: claimedAt.toISOString() });
+  return Claim.parse({ ...row, schemaVersion: 1, attempt: 0, serial: 0, target, at: claimedAt.toISOString() });
 }
 
 export function parkedEvent({ claim, outcome }: EndedCall): StoredMessage[] {

@@ -49,6 +49,9 @@ const MOVING = 'The run’s authority keeps changing; send the same batch again'
 /** Takes one call through gates, claim, dispatch and outcome. */
 @Injectable()
 export class CallRunner {
+  /** Claims made here so far. */
+  #claims = 0;
+
   constructor(
     @Inject(AuthorityCache) private readonly authorities: AuthorityCache,
     @Inject(SnapshotCache) private readonly snapshots: SnapshotCache,
@@ -291,6 +294,7 @@ export class CallRunner {
       interactionId: approval?.interactionId ?? null,
       principal: authority.principal.id,
       gatewayId: this.lease.id,
+      serial: this.#claims++,
       at: new Date().toISOString(),
     };
   }

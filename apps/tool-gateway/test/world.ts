@@ -363,6 +363,7 @@ export class World {
       sessionId: run.sessionId,
       agentId: run.agentId,
       projectId: 'default',
+      serial: 0,
       attempt: 1,
       step,
       callId: call.callId,

@@ -42,6 +42,8 @@ export const Claim = z.object({
   interactionId: Uuid.nullable(),
   principal: z.string().max(200),
   gatewayId: Uuid,
+  /** Which of its gateway's claims it is, so that no two have the same words. */
+  serial: z.int().min(0).default(0),
   at: Instant,
 });
 export type Claim = z.output<typeof Claim>;

@@ -20,7 +20,11 @@ export interface ToolResult {
 export type DispatchEnd =
   | { readonly kind: 'answered'; readonly result: ToolResult }
   /** In place of an answer: the tool needs a permission first, and proves that it has done nothing yet. */
-  | { readonly kind: 'asked'; readonly reason: string; /** A sign-in by the principal, which no mode can stand in for. */ readonly signIn?: boolean }
+  | {
+      readonly kind: 'asked';
+      readonly reason: string;
+      /** A sign-in by the principal, which no mode can stand in for. */ readonly signIn?: boolean;
+    }
   | { readonly kind: 'stopped'; readonly status: Exclude<Outcome['status'], 'completed'>; readonly fault: FaultBody };
 
 /** How one call of a batch stands. */

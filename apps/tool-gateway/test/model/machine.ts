@@ -93,8 +93,6 @@ export class Machine {
       await settled();
       const [step] = this.#steps.splice(this.draw(Math.max(1, this.#steps.length)), 1);
       if (step === undefined && !this.#tick()) return ran;
-      // No two messages of one process are of one millisecond.
-      this.#now++;
       step?.run();
     }
     await settled();
