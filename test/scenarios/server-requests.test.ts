@@ -299,6 +299,21 @@ verifies(
     expect(await listOf(local)).toEqual(['brew', 'tea:brew']);
     expect((await use(local, 'skill_view', { name: 'brew' })).text).toContain('The local way.');
 
+    // They outlast a move only where the new agent's policy has their server.
+    await local.finish('completed');
+    for (const [servers, names] of [
+      [[], []],
+      [['coffee'], ['brew', 'grind']],
+    ] as const) {
+      const next = await scene.agent({ servers: [...servers] });
+      await scene.bus.call(sessionService.transferSession, { id: local.ref.sessionId, agentId: next.id });
+      await scene.send(next, { sessionId: local.ref.sessionId });
+      const moved = await (await scene.worker(next)).begin();
+      expect(moved.ref.sessionId).toBe(local.ref.sessionId);
+      expect(await listOf(moved)).toEqual(names);
+      await moved.finish('completed');
+    }
+
     await scene.bus.call(mcpBroker.deleteServer, { id: two.id });
     expect((await use(both, 'skill_view', { name: 'grind' })).text).toContain('taken away');
     const after = await begun({ servers: null });
