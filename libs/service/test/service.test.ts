@@ -85,8 +85,14 @@ class Handlers {
 class TestModule {}
 
 const VALID = { publicKey: `U${'A'.repeat(55)}`, proof: '', at: '2030-01-02T03:04:05.000Z' };
-/** What the real admin-api hears beside what is tried here. */
-const dynamic = [sessionService.runOutput, sessionService.interactionRequested, toolGateway.callParked];
+/** What the real admin-api hears and answers beside what is tried here. */
+const dynamic = [
+  sessionService.runOutput,
+  sessionService.interactionRequested,
+  toolGateway.callParked,
+  adminApi.resolveEdgeToken,
+  adminApi.issueRunToken,
+];
 const options = () => ({ nats, postgres, config: Settings, database: openDatabase, dynamic, environment: { GREETING: 'hello' } });
 
 async function ops(port: number, path: string): Promise<{ readonly status: number; readonly text: string }> {
