@@ -128,7 +128,7 @@ export class DeliveryService implements OnApplicationBootstrap, BeforeApplicatio
     try {
       switch (event) {
         case 'interaction.requested': {
-          const { url, ...interaction } = await this.bus.call(sessionService.getInteraction, { id: about });
+          const { url, result: _result, ...interaction } = await this.bus.call(sessionService.getInteraction, { id: about });
           return interaction.status === 'pending' ? { interaction, url } : undefined;
         }
         case 'call.parked': {
