@@ -4,7 +4,7 @@ import { openDatabase } from '@ambit/db';
 import type { RunningService } from '@ambit/service';
 import { collect, startNats, startPostgres, startService, until, type TestNats, type TestPostgres } from '@ambit/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import type { ServerContext } from '@modelcontextprotocol/server';
+import { UrlElicitationRequiredError, type ServerContext } from '@modelcontextprotocol/server';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { verifies } from '../../../test/verifies.js';
 import { BrokerConfig } from '../src/config.js';
@@ -202,6 +202,24 @@ it('what comes on a call’s own stream is that call’s; what comes on a shared
       [two.operationId, 'two'],
     ]),
   );
+});
+
+it('a call that is refused until somebody has opened an address is sent again when they have, and not when they would not', async () => {
+  let times = 0;
+  const { server } = await serverWith('url-required', {
+    eras: 'legacy',
+    call: () => {
+      if (++times % 2 === 0) return text('done');
+      const elicitations = [{ mode: 'url', elicitationId: 'one', url: 'https://example.com/', message: 'Sign in' }];
+      throw new UrlElicitationRequiredError(elicitations as never);
+    },
+  });
+  answer = () => ({ action: 'accept' });
+  expect(textOf(await (await call(server)).done)).toBe('done');
+  expect(asked).toMatchObject([{ kind: 'elicitation', params: { mode: 'url', url: 'https://example.com/' } }]);
+  answer = () => ({ action: 'decline' });
+  await expect((await call(server)).done).rejects.toMatchObject({ code: 'TOOL_FAILED' });
+  expect(times).toBe(3);
 });
 
 it('what a server logs within a call is told to its gateway', async () => {

@@ -29,3 +29,16 @@ export async function answerRound(
   }
   return { ...(asked.length === 0 ? {} : { inputResponses }), ...(typeof requestState === 'string' ? { requestState } : {}) };
 }
+
+/** What servers of the revision 2025-11-25 refuse a call with until somebody has opened an address. */
+const URL_REQUIRED = -32_042;
+
+/** The addresses that an error asks to have opened, as questions; none where it is another error. */
+export function addressesToOpen(error: unknown): readonly JsonObject[] {
+  if (!(error instanceof ProtocolError) || error.code !== URL_REQUIRED || !isRecord(error.data)) return [];
+  const listed: readonly unknown[] = Array.isArray(error.data['elicitations']) ? error.data['elicitations'] : [];
+  return listed
+    .filter(isRecord)
+    .slice(0, ASKS_OF_A_ROUND)
+    .map((one) => ({ ...one, mode: 'url' }));
+}

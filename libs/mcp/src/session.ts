@@ -7,7 +7,7 @@ import {
   type StandardSchemaV1,
 } from '@modelcontextprotocol/client';
 import type { AnswerAsk } from './asks.js';
-import { answerRound, ROUNDS, type Round } from './input-rounds.js';
+import { addressesToOpen, answerRound, ROUNDS, type Round } from './input-rounds.js';
 import { outcomeOf, type CallOutcome } from './outcome.js';
 import type { ToolDefinition } from '@ambit/contracts';
 import { listenToResource } from './listen.js';
@@ -143,7 +143,13 @@ export class McpSession {
     try {
       let round: Round = {};
       for (let rounds = 1; ; rounds++) {
-        const result = await this.client.request(wireRequest(request, round, this.facts.era), ANY, requestOptions(options, startedAt));
+        const wire = wireRequest(request, round, this.facts.era);
+        const result = await this.client.request(wire, ANY, requestOptions(options, startedAt)).catch(async (error: unknown) => {
+          // It refused the call until somebody has opened what it names: sent again after that, it is the same call.
+          if (rounds > ROUNDS || !(await this.opened(error, options))) throw error;
+          return AGAIN;
+        });
+        if (result === AGAIN) continue;
         if (!isRecord(result))
           return { status: 'uncertain', cause: 'invalid_result', message: 'The server answered with something that is no result object' };
         if ('method' in request || !isInputRequiredResult(result))
@@ -160,6 +166,17 @@ export class McpSession {
     }
   }
 
+  /** Whether an error is a server's wish that a person opens something first, and the person did. */
+  private async opened(error: unknown, { onAsked, signal }: CallOptions): Promise<boolean> {
+    const addresses = onAsked === undefined ? [] : addressesToOpen(error);
+    for (const params of addresses) {
+      const signals = AbortSignal.any([...(signal === undefined ? [] : [signal]), this.ended]);
+      const { action } = (await onAsked?.({ method: 'elicitation/create', params, signal: signals })) ?? {};
+      if (action !== 'accept') return false;
+    }
+    return addresses.length > 0;
+  }
+
   /** Ends the connection; what is in flight ends as uncertain. */
   async close(): Promise<void> {
     await this.client.close();
@@ -167,6 +184,8 @@ export class McpSession {
 }
 
 const LOG_LEVEL = 'info';
+/** In place of a result: the call is to be sent again. */
+const AGAIN = Symbol('again');
 
 function wireRequest(
   request: CallRequest | PlainRequest,

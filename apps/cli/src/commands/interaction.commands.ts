@@ -1,9 +1,14 @@
-import { httpApi } from '@ambit/contracts';
+import { httpApi, JsonObject } from '@ambit/contracts';
 import type { Command } from 'commander';
 import { take, type Context } from '../context.js';
 import { UsageError } from '../usage-error.js';
 
 const MOST = 500;
+
+interface AnswerOptions {
+  readonly select?: string[];
+  readonly content?: string;
+}
 
 /** `inbox`, `approve`, `deny`, `answer`: what waits for a person, and the person's word. */
 export function addInteractionCommands(program: Command, context: Context): void {
@@ -41,15 +46,25 @@ export function addInteractionCommands(program: Command, context: Context): void
 
   program
     .command('answer')
-    .description('answer an agent’s question')
+    .description('answer an agent’s question, or what a server asks for within a call')
     .argument('<id>', 'an interaction, as inbox lists it')
     .argument('[text]', 'in your own words')
     .option('--select <label...>', 'one or more of the options')
-    .action(async (id: string, text: string | undefined, { select = [] }: { readonly select?: string[] }) => {
-      if (text === undefined && select.length === 0)
-        throw new UsageError('What is the answer? Give a text, or --select one of the options.');
-      const body = { decision: 'answer' as const, answer: { selected: select, text: text ?? '' } };
+    .option('--content <json>', 'the fields of a form that a server asks for, or the completion that it wants')
+    .action(async (id: string, text: string | undefined, { select = [], content }: AnswerOptions) => {
+      if (text === undefined && select.length === 0 && content === undefined)
+        throw new UsageError('What is the answer? Give a text, --select one of the options, or --content for a form.');
+      const fields = content === undefined ? {} : { content: objectOf(content) };
+      const body = { decision: 'answer' as const, answer: { selected: select, text: text ?? '', ...fields } };
       const decided = await (await context.client()).request(httpApi.decideInteraction, { params: { id }, body });
       context.show(decided, () => `${decided.status} by ${decided.decidedBy?.id ?? 'you'}\n`);
     });
+}
+
+function objectOf(text: string): JsonObject {
+  try {
+    return JsonObject.parse(JSON.parse(text));
+  } catch {
+    throw new UsageError('--content takes a JSON object, as in \'{"name": "Ada"}\'.');
+  }
 }
