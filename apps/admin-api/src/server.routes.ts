@@ -42,6 +42,8 @@ export class ServerRoutes {
       caller.require('administer');
       return this.bus.call(mcpBroker.putSwitch, { ...body, ...params }, { ...caller.identity, signal });
     }),
+    bind(httpApi.enableServer, (request) => this.switch(request, true)),
+    bind(httpApi.disableServer, (request) => this.switch(request, false)),
     bind(httpApi.listSecrets, ({ query, caller, signal }) => {
       caller.require('read', { projectId: query.projectId });
       return this.bus.call(mcpBroker.listSecrets, query, { ...caller.identity, signal });
@@ -56,6 +58,14 @@ export class ServerRoutes {
       return this.bus.call(mcpBroker.deleteSecret, { ...params, ...query }, { ...caller.identity, signal });
     }),
   ];
+
+  private async switch(
+    request: Pick<RequestContext<typeof httpApi.enableServer>, 'params' | 'caller' | 'signal'>,
+    on: boolean,
+  ): Promise<Server> {
+    const { id } = await this.server(request, 'operate');
+    return this.bus.call(mcpBroker.switchServer, { id, on }, { ...request.caller.identity, signal: request.signal });
+  }
 
   private async server(
     { params, caller, signal }: Pick<RequestContext<typeof httpApi.getServer>, 'params' | 'caller' | 'signal'>,

@@ -24,6 +24,8 @@ import { SecretHandlers } from './secret.handlers.js';
 import { SecretRepository } from './secret.repository.js';
 import { SecretResolver } from './secret.resolver.js';
 import { SecretService } from './secret.service.js';
+import { ResealingRepository } from './resealing.repository.js';
+import { Resealing } from './resealing.service.js';
 import { Sealer } from './sealer.js';
 import { ServerSkillService } from './server-skill.service.js';
 import { ServerHandlers } from './server.handlers.js';
@@ -52,6 +54,8 @@ import { SwitchRepository } from './switch.repository.js';
     RunScopes,
     ContentService,
     Sealer,
+    Resealing,
+    ResealingRepository,
     AuthorizationService,
     FlowService,
     FlowRepository,

@@ -26,6 +26,10 @@ export class Sealer {
   get keyId(): string | undefined {
     return this.current?.keyId;
   }
+  /** Keys that were replaced, and open still. */
+  get oldKeyIds(): string[] {
+    return [...this.seals.keys()].filter((keyId) => keyId !== this.keyId);
+  }
   /** Whether an envelope of this key opens here. */
   has(keyId: string | null): boolean {
     return keyId !== null && this.seals.has(keyId);

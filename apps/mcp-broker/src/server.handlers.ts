@@ -26,6 +26,9 @@ export class ServerHandlers {
   @Answers(mcpBroker.testServer) test(input: Parsed<typeof mcpBroker.testServer>) {
     return this.servers.test(input);
   }
+  @Answers(mcpBroker.switchServer) switch(input: Parsed<typeof mcpBroker.switchServer>, call: Call) {
+    return this.servers.switch(input, call);
+  }
   @Answers(mcpBroker.revokeOwner) revokeOwner(input: Parsed<typeof mcpBroker.revokeOwner>, call: Call) {
     return this.servers.revokeOwner(input, call);
   }

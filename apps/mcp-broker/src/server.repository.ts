@@ -83,17 +83,20 @@ export class ServerRepository {
         'SELECT pg_advisory_xact_lock(hashtextextended($1, 0))',
         `ambit.server.${spec.projectId}.${spec.slug}`,
       );
-      const found = await transaction.brokerServer.findUnique({
-        where: { projectId_slug: { projectId: spec.projectId, slug: spec.slug } },
-      });
+      const key = { projectId: spec.projectId, slug: spec.slug };
+      const found = await transaction.brokerServer.findUnique({ where: { projectId_slug: key } });
       const secrets = await transaction.brokerSecret.findMany({ where: { projectId: spec.projectId }, select: { name: true } });
       const before = found === null ? undefined : { spec: specOf(found), configGeneration: found.configGeneration, version: found.version };
       const decision = decide(before, new Set(secrets.map(({ name }) => name)));
+      // What a plugin brings back was switched off by a person while it was there before.
+      const wasOff = found === null && (await transaction.brokerSwitchedOff.deleteMany({ where: { ...key, owner: spec.owner } })).count > 0;
+      const switchedOff = found?.switchedOff ?? wasOff;
       const isOther = found !== null && found.configGeneration !== decision.configGeneration;
       const data = {
         owner: spec.owner,
         set: spec.set,
-        enabled: spec.enabled,
+        enabled: spec.enabled && !switchedOff,
+        switchedOff,
         spec: JSON.stringify(spec),
         configGeneration: decision.configGeneration,
         bindingHash: decision.bindingHash,
@@ -102,7 +105,6 @@ export class ServerRepository {
         ...(isOther || found?.enabled === false ? { state: 'idle', reason: null } : {}),
         ...(isOther ? { runsAs: null, protocol: null } : {}),
       };
-      const key = { projectId: spec.projectId, slug: spec.slug };
       const row =
         found === null
           ? await transaction.brokerServer.create({ data: { ...key, ...data, id: put.newId, state: 'idle', createdAt: at } })
@@ -117,6 +119,31 @@ export class ServerRepository {
         afterDigest: put.digest(row),
       });
       return { row, decision, moved };
+    });
+  }
+
+  /** Undefined where there is none. */
+  switch(
+    id: string,
+    how: { readonly on: boolean; readonly at: Date },
+    audit: Audit,
+  ): Promise<{ readonly row: ServerRow; readonly moved: Moved } | undefined> {
+    return this.db.$transaction(async (transaction) => {
+      const before = await transaction.brokerServer.findUnique({ where: { id } });
+      if (before === null) return undefined;
+      const row = await transaction.brokerServer.update({
+        where: { id },
+        data: {
+          switchedOff: !how.on,
+          enabled: how.on && specOf(before).enabled,
+          version: { increment: 1 },
+          updatedAt: how.at,
+          ...(how.on && before.switchedOff ? { state: 'idle', reason: null } : {}),
+        },
+      });
+      const moved = await tell(transaction, { rows: [row], at: how.at, owner: row.owner });
+      await appendAudit(transaction, OWNER, { ...audit, at: how.at.toISOString() });
+      return { row, moved };
     });
   }
 
@@ -144,8 +171,11 @@ export class ServerRepository {
   ): Promise<{ readonly rows: readonly ServerRow[]; readonly instances: readonly string[]; readonly moved: Moved }> {
     return this.db.$transaction(async (transaction) => {
       const rows = await transaction.brokerServer.findMany({ where: { owner }, include: { instances: true } });
-      if (how.remove) await transaction.brokerServer.deleteMany({ where: { owner } });
-      else
+      if (how.remove) {
+        const off = rows.filter(({ switchedOff }) => switchedOff).map(({ projectId, slug }) => ({ projectId, slug, owner }));
+        await transaction.brokerSwitchedOff.createMany({ data: off, skipDuplicates: true });
+        await transaction.brokerServer.deleteMany({ where: { owner } });
+      } else
         for (const row of rows)
           await transaction.brokerServer.update({
             where: { id: row.id },

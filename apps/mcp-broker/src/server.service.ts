@@ -81,6 +81,19 @@ export class ServerService {
     return { deleted: true };
   }
 
+  /** By a person: what its configuration or its plugin says counts only while it is not switched off. */
+  async switch({ id, on }: Parsed<typeof mcpBroker.switchServer>, call: Call): Promise<Returns<typeof mcpBroker.switchServer>> {
+    const before = await this.repository.find({ id });
+    const audit = { action: on ? 'server.enable' : 'server.disable', target: `server:${id}`, projectId: before?.projectId ?? null };
+    const switched = await this.repository.switch(id, { on, at: new Date() }, auditOf(call, audit));
+    if (switched === undefined) throw fault(mcpBroker.switchServer, 'SERVER_UNKNOWN');
+    const { row, moved } = switched;
+    await this.epochs.publish(moved);
+    if (!row.enabled) await this.endOld(row);
+    else if (row.catalogOf !== row.configGeneration) this.discovery.discover(row.id);
+    return this.view(row);
+  }
+
   /** Connects now and says how it went: a failure is an answer here, not a fault. */
   async test({ id }: Parsed<typeof mcpBroker.testServer>): Promise<Returns<typeof mcpBroker.testServer>> {
     const row = await this.repository.find({ id });

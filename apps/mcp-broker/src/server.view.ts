@@ -48,7 +48,7 @@ export function serverOf(row: ServerRow, isConnecting: boolean, authorization: S
   return {
     ...specOf(row),
     id: row.id,
-    enabled: row.enabled,
+    switchedOff: row.switchedOff,
     configGeneration: row.configGeneration,
     bindingHash: row.bindingHash,
     state: stateOf(row, isConnecting),

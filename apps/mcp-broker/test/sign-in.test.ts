@@ -396,3 +396,35 @@ verifies('R-MCP-16#1', 'who Ambit is to an issuer: a configured client, a publis
     expect(machine.upstream.seen.at(-1)).toBe('Bearer mine');
   },
 });
+
+verifies('R-MCP-16#7', 'after the sealing key was replaced tokens and secrets go on working, and are sealed with the new one', {
+  timeoutMs: 120_000,
+  shows: async () => {
+    const { server } = await world('rotated', { authorization: { type: 'interactive', credentials: 'user' } });
+    await signIn(server.id, 'user:dan');
+    await nats.bus.call(mcpBroker.putSecret, { name: 'rotated', from: 'store', value: 'whsec_a2V5' }, SLOW);
+    const before = await call(server, 'whoami', 'user:dan');
+    for (const broker of brokers.splice(0)) await broker.close();
+    const rotated = { AMBIT_SEALING_KEY: hex(), AMBIT_SEALING_KEYS_OLD: sealingKey };
+    brokers.push(await startBroker(rotated));
+    expect(await call(server, 'whoami', 'user:dan')).toBe(before);
+    const keys = async (): Promise<number> => {
+      let found = 0;
+      await withClient(postgres.url, async (client) => {
+        const { rows } = await client.query<{ keys: string }>(
+          'SELECT count(DISTINCT key_id) AS keys FROM (SELECT key_id FROM mcp_broker.credential UNION ALL SELECT key_id FROM mcp_broker.secret UNION ALL SELECT key_id FROM mcp_broker.client) AS sealed WHERE key_id IS NOT NULL',
+        );
+        found = Number(rows[0]?.keys);
+      });
+      return found;
+    };
+    await until(async () => (await keys()) === 1, WITHIN_MS);
+    // The old key can be thrown away.
+    for (const broker of brokers.splice(0)) await broker.close();
+    brokers.push(await startBroker({ AMBIT_SEALING_KEY: rotated.AMBIT_SEALING_KEY }));
+    expect(await call(server, 'whoami', 'user:dan')).toBe(before);
+    expect(await nats.bus.call(mcpBroker.signWithSecret, { projectId: 'default', name: 'rotated', text: 'x' }, SLOW)).toHaveProperty(
+      'signature',
+    );
+  },
+});

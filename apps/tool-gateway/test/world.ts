@@ -456,6 +456,7 @@ function serverOf(id: string): Output<typeof mcpBroker.getServer> {
   return {
     ...ServerSpec.parse({ slug: 'echo', transport: { type: 'inmemory', name: 'echo' } }),
     id,
+    switchedOff: false,
     configGeneration: 1,
     bindingHash: BINDING,
     state: 'connected',

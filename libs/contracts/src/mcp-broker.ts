@@ -54,6 +54,8 @@ export type ServerSpec = z.output<typeof ServerSpec>;
 export const ServerState = z.enum(['disabled', 'idle', 'connecting', 'connected', 'degraded', 'failed', 'needs-auth']);
 export const Server = ServerSpec.extend({
   id: Uuid,
+  /** A person switched it off: neither its configuration nor its plugin switches it on again. */
+  switchedOff: z.boolean().default(false),
   configGeneration: z.int().min(1),
   bindingHash: Hex64,
   state: ServerState,
@@ -112,6 +114,7 @@ export const mcpBroker = {
   deleteServer: rpc('ambit.rpc.mcp-broker.v1.server.delete', { summary: 'Remove a server, stop its instances and move its owner’s fence', input: z.object({ id: Uuid }), output: z.object({ deleted: z.boolean() }), errors: { SERVER_UNKNOWN: serverUnknown }, timeoutMs: 20_000 }),
   testServer: rpc('ambit.rpc.mcp-broker.v1.server.test', { summary: 'Connect now, list, and say how it went', input: z.object({ id: Uuid }), output: Server, errors: { SERVER_UNKNOWN: serverUnknown }, timeoutMs: 60_000 }),
 
+  switchServer: rpc('ambit.rpc.mcp-broker.v1.server.switch', { summary: 'Switch a server off or on by hand, whoever its owner is; it stays off until it is switched on again', input: z.object({ id: Uuid, on: z.boolean() }), output: Server, errors: { SERVER_UNKNOWN: serverUnknown }, idempotent: true, timeoutMs: 20_000 }),
   startAuthorization: rpc('ambit.rpc.mcp-broker.v1.authorization.start', {
     summary: 'Begin a sign-in to a server for one subject; another one that is under way for it is cancelled',
     input: z.object({

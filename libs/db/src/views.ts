@@ -57,6 +57,7 @@ export type BrokerDb = Pick<
   | 'brokerCredential'
   | 'brokerFlow'
   | 'brokerClient'
+  | 'brokerSwitchedOff'
 >;
 export type SkillDb = Pick<
   PrismaClient,

@@ -14,7 +14,7 @@ interface AddOptions {
   readonly project: string;
 }
 
-/** `server add | test | auth | remove`. */
+/** `server add | test | auth | enable | disable | remove`. */
 export function addServerCommands(program: Command, context: Context): void {
   const server = program.command('server').description('MCP servers');
   server
@@ -69,6 +69,20 @@ export function addServerCommands(program: Command, context: Context): void {
     .option('--sign-out <subject>', 'forget the credentials of a subject')
     .option('--project <id>', 'in this project', 'default')
     .action(async (name: string, options: AuthOptions) => authorize(context, name, options));
+  for (const on of [true, false])
+    server
+      .command(on ? 'enable' : 'disable')
+      .description(
+        on ? 'switch a server on that was switched off by hand' : 'switch a server off: it stays off, also when its plugin comes back',
+      )
+      .argument('<name>', 'a server, by name or id')
+      .option('--project <id>', 'in this project', 'default')
+      .action(async (name: string, { project }: { readonly project: string }) => {
+        const client = await context.client();
+        const { id } = await find(client, name, project);
+        const switched = await client.request(on ? httpApi.enableServer : httpApi.disableServer, { params: { id } });
+        context.show(switched, () => `${switched.slug} is ${switched.state}\n`);
+      });
   server
     .command('remove')
     .description('remove a server and stop it')

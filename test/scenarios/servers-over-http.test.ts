@@ -1,8 +1,9 @@
-import { sessionService } from '@ambit/contracts';
+import { mcpBroker, pluginRegistry, sessionService } from '@ambit/contracts';
 import { until } from '@ambit/testing';
 import { afterAll, beforeAll, expect, jest } from '@jest/globals';
 import { get } from 'node:http';
 import { intend } from '../system/by-hand.js';
+import { installPlugin, PLUGIN } from '../system/helper-plugin.js';
 import { http, tokenFor } from '../system/http.js';
 import { alice, bob, Scene } from '../system/scene.js';
 import { AuthorizationServer, ProtectedServer } from '../system/sign-in-world.js';
@@ -146,3 +147,26 @@ verifies(
     },
   },
 );
+
+verifies(['R-MCP-5#3', 'R-MCP-5#4'], 'a server that a person switched off stays off when its plugin, or its configuration, comes again', {
+  timeoutMs: 120_000,
+  shows: async () => {
+    const { system, bus } = scene;
+    await installPlugin(scene);
+    const enable = () => bus.call(pluginRegistry.enablePlugin, { id: PLUGIN }, { timeoutMs: 60_000 });
+    const ofPlugin = async () => (await bus.call(mcpBroker.listServers, { owner: `plugin:${PLUGIN}` })).items[0];
+    await enable();
+    const at = `/v1/server/${(await ofPlugin())?.id}`;
+    expect((await http(system, `POST ${at}/disable`)).body).toMatchObject({ state: 'disabled', switchedOff: true });
+    await bus.call(pluginRegistry.disablePlugin, { id: PLUGIN }, { timeoutMs: 60_000 });
+    await enable();
+    expect(await ofPlugin()).toMatchObject({ state: 'disabled', switchedOff: true });
+    const body = { transport: { type: 'http', url: upstream.url } };
+    const own = await http(system, 'PUT /v1/server/switched', { body });
+    await http(system, `POST /v1/server/${String(own.body['id'])}/disable`);
+    expect((await http(system, 'PUT /v1/server/switched', { body })).body).toMatchObject({ state: 'disabled', switchedOff: true });
+    const on = await http(system, `POST /v1/server/${String(own.body['id'])}/enable`);
+    expect(on.body).toMatchObject({ switchedOff: false });
+    expect(on.body['state']).not.toBe('disabled');
+  },
+});
