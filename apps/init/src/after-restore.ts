@@ -44,7 +44,9 @@ interface Lost {
 
 /** Audit records that were told and that no owner's chain has. */
 async function lostRecords(connection: NatsConnection, manager: JetStreamManager, databaseUrl: string): Promise<Lost> {
-  const owners = Object.keys(services).filter((name) => name !== 'mcp-runner');
+  const owners = Object.entries(services).flatMap(([name, { emits }]) =>
+    emits.some(({ subject }) => subject === auditEvent(name).subject) ? [name] : [],
+  );
   const ends = await chainEnds(databaseUrl, owners);
   const info = await existing(() => manager.streams.info(EVENTS));
   if (info === undefined || info.state.messages === 0) return { acts: [], calls: 0 };

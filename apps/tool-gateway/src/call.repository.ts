@@ -233,7 +233,7 @@ function jsonOf(value: unknown): string {
   return JSON.stringify(value).replace(/\\u(?:0000|d[89a-f][0-9a-f]{2})/g, '\\ufffd');
 }
 
-/** The words of whose principal or session were erased since are left out. */
+/** The words of calls whose principal was erased since are left out. */
 function insertOf(rows: readonly object[]): Prisma.Sql {
   return Prisma.sql`
     INSERT INTO "tool_gateway"."call" ("operation_id", "origin_run_id", "run_id", "session_id", "agent_id", "project_id", "step", "call_id", "tool", "target", "arguments_hash", "arguments_preview", "fingerprint", "principal", "rule", "interaction_id", "gateway_id", "claimed_at", "status", "is_parked", "fault", "result_digest", "result_bytes", "ended_at", "duration_ms")
@@ -241,5 +241,5 @@ function insertOf(rows: readonly object[]): Prisma.Sql {
       CASE WHEN e."is" THEN NULL ELSE c."argumentsPreview" END, c."fingerprint", c."principal", c."rule", c."interactionId", c."gatewayId", c."claimedAt", c."status", c."isParked",
       CASE WHEN e."is" AND c."fault" IS NOT NULL THEN jsonb_build_object('code', c."fault"->>'code', 'message', '') ELSE c."fault" END, c."resultDigest", c."resultBytes", c."endedAt", c."durationMs"
     FROM json_to_recordset(${jsonOf(rows)}::json) AS c("operationId" text, "originRunId" uuid, "runId" uuid, "sessionId" uuid, "agentId" text, "projectId" text, "step" int, "callId" text, "tool" text, "target" jsonb, "argumentsHash" text, "argumentsPreview" text, "fingerprint" text, "principal" text, "rule" text, "interactionId" uuid, "gatewayId" uuid, "claimedAt" timestamptz, "erasableFrom" timestamptz, "status" text, "isParked" bool, "fault" jsonb, "resultDigest" text, "resultBytes" int, "endedAt" timestamptz, "durationMs" float8),
-    LATERAL (SELECT EXISTS (SELECT 1 FROM "tool_gateway"."erased" e WHERE e."subject" IN (c."principal", c."sessionId"::text) AND e."at" >= c."erasableFrom") AS "is") e`;
+    LATERAL (SELECT EXISTS (SELECT 1 FROM "tool_gateway"."erased" e WHERE e."subject" = c."principal" AND e."at" >= c."erasableFrom") AS "is") e`;
 }

@@ -30,8 +30,6 @@ export class SessionRepository {
 
   /** Closes what is parked by the word of whoever deleted the session, and forgets arguments. Repeating it changes nothing. */
   async close(sessionId: string, by: Principal, at: Date): Promise<void> {
-    // What comes here late comes without arguments.
-    await this.db.gatewayErased.upsert({ where: { subject: sessionId }, create: { subject: sessionId, at }, update: { at } });
     await this.db.$transaction(async (transaction) => {
       const resolution: Resolution = { as: 'failed', by, note: NOTE, at: at.toISOString() };
       // Only what is parked at this moment: what a person ended just now keeps that person's word.
