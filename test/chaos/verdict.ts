@@ -35,7 +35,7 @@ export function checksOf(books: Books, demands: Demands): Check[] {
 }
 
 /** What is sent to a process right after its signal was noted is still taken, and lost. */
-const TAKES_EFFECT_MS = 100;
+const TAKES_EFFECT_MS = 20;
 
 /** In flight at a kill: claimed before it, and not ended yet. */
 export function inFlightAt({ at }: Pick<Kill, 'at'>, operations: readonly Operation[]): Operation[] {
