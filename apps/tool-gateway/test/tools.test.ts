@@ -49,6 +49,7 @@ it('lists its tools by purpose, and hides what no model may call', async () => {
     'settings_read',
     'settings_write',
     'skill_list',
+    'skill_run',
     'skill_view',
     'update_plan',
   ]);
