@@ -77,6 +77,8 @@ async function attempt({ name, version, args, baseline }, behind) {
   };
 }
 
+// Nobody else is there to answer what a client cannot: the suite waits for that less long than people would.
+process.env.AMBIT_EDGE_WAIT_MS ??= '1000';
 const stack = await openStack(say, 'conformance');
 const results = [];
 try {

@@ -1,11 +1,14 @@
 #!/usr/bin/env node
 // An MCP server with everything that the conformance suite asks for by name. It speaks over stdio, in either era.
-import { fromJsonSchema, inputRequired, McpServer, ResourceTemplate } from '@modelcontextprotocol/server';
+import { createRequestStateCodec, fromJsonSchema, inputRequired, McpServer, ResourceTemplate } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
+import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==';
 const WAV = 'UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=';
+/** Of this process alone: what it gave out it takes back, and nothing else. */
+const KEY = randomBytes(32);
 const text = (words) => ({ type: 'text', text: words });
 const said = (...content) => ({ content });
 const object = (properties = {}, more = {}) => fromJsonSchema({ type: 'object', properties, ...more });
@@ -16,9 +19,11 @@ const embedded = {
 };
 
 function server() {
+  const states = createRequestStateCodec({ key: KEY, ttlSeconds: 600 });
   const made = new McpServer(
     { name: 'conformance-upstream', version: '1.0.0' },
     {
+      requestState: { verify: states.verify },
       capabilities: {
         logging: {},
         completions: {},
@@ -131,10 +136,72 @@ function server() {
     inputSchema: fromJsonSchema({
       $schema: 'https://json-schema.org/draft/2020-12/schema',
       type: 'object',
-      $defs: { address: { type: 'object', properties: { street: string, city: string } } },
+      $defs: { address: { $anchor: 'address', type: 'object', properties: { street: string, city: string } } },
       properties: { name: string, address: { $ref: '#/$defs/address' } },
+      allOf: [{ anyOf: [{ required: [] }, { required: ['name'] }] }],
+      if: { required: ['name'] },
+      then: { properties: { name: { minLength: 1 } } },
+      else: {},
       additionalProperties: false,
     }),
+  });
+
+  // What the stateless revision asks for: results that need input first, in one round or more, under state that nobody may change.
+  const asksFor = (name, rounds) =>
+    tool(name, async (_input, context) => {
+      const { inputResponses: given, requestState } = context.mcpReq;
+      const state = requestState();
+      const round = state?.round ?? 0;
+      const asked = rounds[round];
+      if (asked === undefined || (given !== undefined && Object.keys(asked.inputRequests).every((key) => given[key] !== undefined))) {
+        const next = rounds[round + 1];
+        if (next === undefined)
+          return said(text(`Done${asked?.isStated === true ? ': state-ok' : ''} ${JSON.stringify({ ...state?.given, ...given })}`));
+        return inputRequired({ ...next, requestState: await states.mint({ round: round + 1, given }) });
+      }
+      const { isStated, ...first } = asked;
+      return inputRequired({ ...first, ...(isStated === true ? { requestState: await states.mint({ round }) } : {}) });
+    });
+  const field = (name, type = 'string') => ({ type: 'object', properties: { [name]: { type } }, required: [name] });
+  const form = (message, requestedSchema) => inputRequired.elicit({ mode: 'form', message, requestedSchema });
+  const complete = (words, maxTokens) => inputRequired.createMessage({ messages: [{ role: 'user', content: text(words) }], maxTokens });
+  const name = form('What is your name?', field('name'));
+  asksFor('test_input_required_result_elicitation', [{ inputRequests: { user_name: name } }]);
+  asksFor('test_input_required_result_sampling', [
+    { inputRequests: { capital_question: complete('What is the capital of France?', 100) } },
+  ]);
+  asksFor('test_input_required_result_list_roots', [{ inputRequests: { client_roots: inputRequired.listRoots() } }]);
+  for (const one of ['request_state', 'tampered_state'])
+    asksFor(`test_input_required_result_${one}`, [
+      { isStated: true, inputRequests: { confirm: form('Please confirm', field('ok', 'boolean')) } },
+    ]);
+  asksFor('test_input_required_result_multiple_inputs', [
+    {
+      isStated: true,
+      inputRequests: { user_name: name, greeting: complete('Generate a greeting', 50), client_roots: inputRequired.listRoots() },
+    },
+  ]);
+  asksFor('test_input_required_result_multi_round', [
+    { isStated: true, inputRequests: { step1: form('Step 1: What is your name?', field('name')) } },
+    { inputRequests: { step2: form('Step 2: What is your favorite color?', field('color')) } },
+  ]);
+  asksFor('test_input_required_result_capabilities', [
+    { inputRequests: { user_name: name, greeting: complete('Generate a greeting', 50) } },
+  ]);
+  asksFor('test_missing_capability', [{ inputRequests: { sampled: complete('Whatever comes to mind', 10) } }]);
+  asksFor('test_streaming_elicitation', [{ inputRequests: { user_name: name } }]);
+  tool('test_logging_tool', async (_input, context) => {
+    await context.mcpReq.log('info', 'logged');
+    return said(text('Logged'));
+  });
+  let changes = 0;
+  tool('test_trigger_tool_change', async () => {
+    tool(`test_new_tool_${++changes}`, async () => said(text('new')));
+    return said(text('The list of tools changed'));
+  });
+  tool('test_trigger_prompt_change', async () => {
+    prompt(`test_new_prompt_${++changes}`, () => [user(text('new'))]);
+    return said(text('The list of prompts changed'));
   });
 
   const resource = (name, uri, { mimeType, ...content }) =>
@@ -183,6 +250,12 @@ function server() {
     ],
     { resourceUri: { ...string, description: 'Address of the resource to embed' } },
   );
+  made.registerPrompt('test_input_required_result_prompt', { description: 'A prompt that asks first' }, async (context) => {
+    const answer = context.mcpReq.inputResponses?.user_context;
+    if (answer === undefined)
+      return inputRequired({ inputRequests: { user_context: form('What context should the prompt use?', field('context')) } });
+    return { messages: [user(text(`In the context of ${answer.content?.context ?? 'nothing'}`))] };
+  });
   prompt('test_prompt_with_image', () => [
     user({ type: 'image', data: PNG, mimeType: 'image/png' }),
     user(text('Please analyze the image above.')),

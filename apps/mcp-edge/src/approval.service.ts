@@ -17,9 +17,17 @@ const EXECUTION_MS = 30 * 60_000;
 /** How long a client may carry the state of a question around. */
 const STATE_MS = 60 * 60_000;
 const USE = 'request-state';
+/** How long the next question of a call is waited for, and how many are asked at once. */
+const GATHER_MS = 250;
+const TOGETHER = 16;
 
 /** What a client of the stateless revision carries from a question to its answer. */
-const State = z.object({ tokenId: z.uuid(), callId: z.string(), interactionId: z.uuid(), until: z.number() });
+const State = z.object({
+  tokenId: z.uuid(),
+  callId: z.string(),
+  asked: z.array(z.tuple([z.string().max(200), z.uuid()])).max(100),
+  until: z.number(),
+});
 type State = z.output<typeof State>;
 
 type End = { readonly result: CallResult } | { readonly ask: Json };
@@ -47,18 +55,20 @@ export class Approvals {
     return state.data;
   }
 
-  /** Takes the decision that a request brings along. */
-  async take({ exchange, world }: Calling, { interactionId }: State): Promise<void> {
+  /** Takes the decisions that a request brings along, in the order in which they were asked for. */
+  async take({ exchange, world }: Calling, { asked }: State): Promise<void> {
     const responses = exchange.params['inputResponses'];
-    const response = isJson(responses) ? responses[interactionId] : undefined;
     const { caller, signal } = exchange;
-    const interaction = await this.decisions.get(interactionId, caller);
-    if (interaction?.status !== 'pending' || interaction.sessionId !== world.run.sessionId) return;
-    const decided = decidedBy(interaction, response);
-    if (decided !== undefined) await this.decisions.decide(interaction, decided, { caller, signal });
+    for (const [key, id] of asked) {
+      const response = isJson(responses) ? responses[key] : undefined;
+      const interaction = response === undefined ? undefined : await this.decisions.get(id, caller);
+      if (interaction?.status !== 'pending' || interaction.sessionId !== world.run.sessionId) continue;
+      const decided = decidedBy(interaction, response);
+      if (decided !== undefined) await this.decisions.decide(interaction, decided, { caller, signal });
+    }
   }
 
-  /** The call's result, waited for where a person has to decide; or the question that the client is to answer first. */
+  /** The call's result, waited for where a person has to decide; or the questions that the client is to answer first. */
   async settle(calling: Calling, executing: Promise<CallResult>, asks: Asks): Promise<End> {
     const { exchange } = calling;
     const ended = executing.then((result) => ({ result }));
@@ -66,19 +76,34 @@ export class Approvals {
     ended.catch(() => undefined);
     // What was asked while nobody of this client listened.
     if (this.#resumes(calling)) await this.#pending(calling, asks);
+    let forOthers: Interaction | undefined;
+    let patience: Promise<'nobody'> | undefined;
     for (;;) {
-      const first = await Promise.race([ended, asks.next().then((interaction) => ({ interaction }))]);
-      if ('result' in first && first.result.status !== 'waiting') return first;
-      const asked = 'interaction' in first ? first.interaction : await this.decisions.of(calling, exchange.caller);
+      const first = await Promise.race([ended, asks.some(), ...(patience === undefined ? [] : [patience])]);
+      if (first === 'nobody') throw notAsked(exchange, forOthers);
+      if (first !== 'asked' && first.result.status !== 'waiting') return first;
+      const asked = first === 'asked' ? asks.take() : await this.decisions.of(calling, exchange.caller);
       if (asked === undefined)
         throw platformFault('UNAVAILABLE', undefined, 'The decision that the call waits for is not to be found; send it again');
       if (!asked.isLive) return this.#decided(calling, asked);
       // Its server goes on once it is answered, by whomever.
       const asking = askingOf(asked, exchange);
-      if (asking === undefined) continue;
-      if (exchange.era === 'modern') return { ask: this.#question(calling, asked, asking) };
-      await this.#ask(calling, asked, { asking, ended });
+      if (asking === undefined) {
+        forOthers = asked;
+        patience ??= after(this.config.AMBIT_EDGE_WAIT_MS, exchange.signal);
+      } else if (exchange.era === 'legacy') await this.#ask(calling, asked, { asking, ended });
+      else return { ask: this.#question(calling, await this.#together([asked], asks)) };
     }
+  }
+
+  /** What else the call asks for at the same time: a server that asks for several things does so at once. */
+  async #together(asked: Interaction[], asks: Asks): Promise<Interaction[]> {
+    while (asked.length < TOGETHER) {
+      if ((await Promise.race([asks.some(), after(GATHER_MS, new AbortController().signal)])) === 'nobody') break;
+      const next = asks.take();
+      if (next !== undefined) asked.push(next);
+    }
+    return asked.sort((left, right) => (left.id < right.id ? -1 : 1));
   }
 
   #resumes({ exchange }: Calling): boolean {
@@ -86,8 +111,7 @@ export class Approvals {
   }
 
   async #pending(calling: Calling, asks: Asks): Promise<void> {
-    const pending = await this.decisions.of(calling, calling.exchange.caller);
-    if (pending?.status === 'pending') asks.add(pending);
+    for (const pending of await this.decisions.pendingOf(calling, calling.exchange.caller)) asks.add(pending);
   }
 
   /** A call that is executed once it is allowed. */
@@ -98,8 +122,7 @@ export class Approvals {
     if (now !== undefined && now.result !== null) return { result: now.result };
     const isPending = (now ?? asked).status === 'pending';
     const asking = isPending ? askingOf(asked, exchange) : undefined;
-    if (asking !== undefined && exchange.era === 'modern' && !this.#resumes(calling))
-      return { ask: this.#question(calling, asked, asking) };
+    if (asking !== undefined && exchange.era === 'modern' && !this.#resumes(calling)) return { ask: this.#question(calling, [asked]) };
     const isTold = asking !== undefined && exchange.era === 'legacy';
     const isDecided = !isPending || (isTold && (await this.#ask(calling, asked, { asking, ended: undefined })));
     const withinMs = isDecided ? EXECUTION_MS : this.config.AMBIT_EDGE_WAIT_MS;
@@ -107,9 +130,19 @@ export class Approvals {
     return { result: result ?? undecided(call.callId, asked, now?.url ?? null) };
   }
 
-  #question({ exchange, call }: Calling, { id }: Interaction, asking: Asking): Json {
-    const state: State = { tokenId: exchange.caller.token.id, callId: call.callId, interactionId: id, until: Date.now() + STATE_MS };
-    return { resultType: 'input_required', inputRequests: { [id]: asking }, requestState: this.seal.close(USE, state) };
+  #question({ exchange, call }: Calling, asked: readonly Interaction[]): Json {
+    const questions = asked.flatMap((one) => {
+      const asking = askingOf(one, exchange);
+      return asking === undefined ? [] : [{ key: one.askedBack?.key ?? one.id, id: one.id, asking }];
+    });
+    const state: State = {
+      tokenId: exchange.caller.token.id,
+      callId: call.callId,
+      asked: questions.map(({ key, id }): [string, string] => [key, id]),
+      until: Date.now() + STATE_MS,
+    };
+    const inputRequests = Object.fromEntries(questions.map(({ key, asking }) => [key, asking]));
+    return { resultType: 'input_required', inputRequests, requestState: this.seal.close(USE, state) };
   }
 
   /** Asks the client on the stream of its request, until it answers, somebody else decides, or the call has ended. False where nobody decided. */
@@ -136,6 +169,32 @@ export class Approvals {
       stop.abort();
     }
   }
+}
+
+/** Settles with `nobody` when the time is up; sooner where the request has ended. */
+function after(ms: number, signal: AbortSignal): Promise<'nobody'> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      resolve('nobody');
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener('abort', end, { once: true });
+  });
+}
+
+/** A server asks for what this client cannot give, and nobody else has given it. */
+function notAsked({ era }: Pick<Exchange, 'era'>, asked: Interaction | undefined): RpcError {
+  const needs =
+    asked?.askedBack?.kind === 'sampling'
+      ? { sampling: {} }
+      : { elicitation: asked?.askedBack?.kind === 'url' ? { url: {} } : { form: {} } };
+  return new RpcError(
+    CODE.missingCapability,
+    `A server asks for ${Object.keys(needs).join('')} within the call (interaction ${asked?.id ?? 'unknown'}), which this client did not declare and nobody else has answered`,
+    { data: { requiredCapabilities: needs }, ...(era === 'modern' ? { status: 400 } : {}) },
+  );
 }
 
 /** A call that nobody has decided about says so, and where that is done. */

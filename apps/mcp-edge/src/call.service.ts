@@ -80,7 +80,8 @@ export class Calls {
       const end = await this.approvals.settle(calling, executing, asks);
       return 'result' in end ? toolResult(await this.#whole(calling, end.result)) : end.ask;
     } catch (error) {
-      if (exchange.signal.aborted) void this.#cancel(calling);
+      // Its client is gone, or cannot give what the call needs.
+      if (exchange.signal.aborted || error instanceof RpcError) void this.#cancel(calling);
       throw error;
     } finally {
       quiet();
@@ -162,5 +163,3 @@ function argumentsIn(value: unknown): string {
     throw new RpcError(CODE.invalidParams, `The arguments have ${text.length} characters; at most ${ARGUMENTS_CHARACTERS} are taken`);
   return text;
 }
-
-export { EDGE_ID };

@@ -86,8 +86,8 @@ export class Contents {
   /** Has the stream of a client with a session tell of a resource, or no more. */
   async follow(exchange: Exchange, isOn: boolean): Promise<Json> {
     const { clientId, params } = exchange;
-    const uri = uriIn(params);
     if (clientId === null) throw new RpcError(CODE.methodNotFound, 'This revision subscribes with subscriptions/listen', { status: 404 });
+    const uri = uriIn(params);
     if (isOn) await this.subscribe(exchange, uri);
     this.bus.signal(mcpEdge.resourceFollowed, { clientId, uri, isOn }, { keys: { clientId } });
     return {};

@@ -23,6 +23,7 @@ export class Asks {
   readonly #known = new Set<string>();
   readonly #waiting: Interaction[] = [];
   #wake: () => void = () => undefined;
+  #more: Promise<void> | undefined;
 
   constructor(readonly end: () => void) {}
 
@@ -30,15 +31,21 @@ export class Asks {
     if (this.#known.has(interaction.id) || this.#known.size >= QUESTIONS) return;
     this.#known.add(interaction.id);
     this.#waiting.push(interaction);
+    this.#more = undefined;
     this.#wake();
   }
 
-  async next(): Promise<Interaction> {
-    for (;;) {
-      const next = this.#waiting.shift();
-      if (next !== undefined) return next;
-      await new Promise<void>((resolve) => (this.#wake = resolve));
+  /** Settles while there is one to take. */
+  async some(): Promise<'asked'> {
+    while (this.#waiting.length === 0) {
+      this.#more ??= new Promise((resolve) => (this.#wake = resolve));
+      await this.#more;
     }
+    return 'asked';
+  }
+
+  take(): Interaction | undefined {
+    return this.#waiting.shift();
   }
 }
 
@@ -52,15 +59,19 @@ export class Decisions {
 
   constructor(private readonly bus: Bus) {}
 
-  /** The decision that a call waits for: the pending one, else the newest. */
-  async of({ world, call }: Asking, { identity }: Caller): Promise<Interaction | undefined> {
-    const { runId } = world.run;
-    for (const status of ['pending', undefined] as const) {
-      const { items } = await this.bus.call(sessionService.listInteractions, { runId, status, limit: 200 }, identity);
-      const found = items.findLast(({ callId }) => callId === call.callId);
-      if (found !== undefined) return found;
-    }
-    return undefined;
+  /** The decision that a call waits for: the newest pending one, else the newest. */
+  async of(calling: Asking, caller: Caller): Promise<Interaction | undefined> {
+    return (await this.pendingOf(calling, caller)).at(-1) ?? (await this.#all(calling, caller, undefined)).at(-1);
+  }
+
+  /** What a call asks for and nobody has decided, in order. */
+  pendingOf(calling: Asking, caller: Caller): Promise<Interaction[]> {
+    return this.#all(calling, caller, 'pending');
+  }
+
+  async #all({ world, call }: Asking, { identity }: Caller, status: 'pending' | undefined): Promise<Interaction[]> {
+    const { items } = await this.bus.call(sessionService.listInteractions, { runId: world.run.runId, status, limit: 200 }, identity);
+    return items.filter(({ callId }) => callId === call.callId);
   }
 
   async get(

@@ -48,7 +48,7 @@ export class Methods {
   }
 }
 
-export function methodUnknown(method: string): RpcError {
+function methodUnknown(method: string): RpcError {
   return new RpcError(CODE.methodNotFound, `There is no method ${method.slice(0, 100)} here`, { status: 404 });
 }
 

@@ -302,6 +302,22 @@ it('a client that cannot ask is told which decision its call waits for, and gets
   expect(await scene.counting.ran('count', name)).toBe(1);
 });
 
+it('what a server asks within a call goes to a client that can answer, and is refused for one that cannot', async () => {
+  const agent = await scene.agent({ serverRequests: { sampling: 'ask' } });
+  const { token } = await tokenOf(agent, { names: 'plain' });
+  for (const era of ['legacy', 'modern'] as const) {
+    const client = await connect(token, { era, fetch: alternating(), options: { capabilities: { elicitation: {}, sampling: {} } } });
+    const name = { username: 'ann', email: 'ann@example.org' };
+    client.setRequestHandler('elicitation/create', () => ({ action: 'accept' as const, content: name }));
+    const said = { role: 'assistant' as const, content: { type: 'text' as const, text: 'Paris' }, model: 'test' };
+    client.setRequestHandler('sampling/createMessage', () => said);
+    expect(textOf(await client.callTool({ name: 'test_elicitation', arguments: { message: 'Who?' } }))).toContain('ann@example.org');
+    expect(textOf(await client.callTool({ name: 'test_sampling', arguments: { prompt: 'Where?' } }))).toBe('LLM response: Paris');
+  }
+  const without = await connect(token, { era: 'modern' });
+  await expect(without.callTool({ name: 'test_sampling', arguments: { prompt: 'Where?' } })).rejects.toMatchObject({ code: -32021 });
+});
+
 it('prompts, resources and completions are those of the snapshot’s servers', async () => {
   const { token } = await tokenOf(await scene.agent());
   for (const era of ['legacy', 'modern'] as const) {

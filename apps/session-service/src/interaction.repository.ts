@@ -50,14 +50,22 @@ export function publicInteraction({
 async function withBlockers(db: Reader, rows: readonly Row[]): Promise<InteractionRecord[]> {
   const waiting = [...new Set(rows.filter((row) => row.status === 'pending').map((row) => row.sessionId))];
   if (waiting.length === 0) return rows.map((row) => recordOf(row, null));
-  const pending = await db.interaction.findMany({
-    where: { sessionId: { in: waiting }, status: 'pending' },
-    orderBy: { position: 'asc' },
-    select: { id: true, sessionId: true, position: true },
+  const lines = await inLine(db, waiting);
+  return rows.map((row) => {
+    const line = lines.filter(({ sessionId }) => sessionId === row.sessionId);
+    const stands = line.some(({ id }) => id === row.id);
+    return recordOf(row, stands ? (line.find(({ position }) => position < row.position)?.id ?? null) : null);
   });
-  return rows.map((row) =>
-    recordOf(row, pending.find((one) => one.sessionId === row.sessionId && one.position < row.position)?.id ?? null),
-  );
+}
+
+/**
+ * The pending ones of sessions that are answered one after the other, in order: those of a worker's batches. What is asked while its asker waits has no
+ * batch, and of what MCP clients call each call is one.
+ */
+async function inLine(db: Reader, sessionIds: readonly string[]): Promise<{ id: string; sessionId: string; position: number }[]> {
+  return db.$queryRaw<{ id: string; sessionId: string; position: number }[]>`
+    SELECT i."id", i."session_id" AS "sessionId", i."position" FROM "session_service"."interaction" i JOIN "session_service"."run" r ON r."id" = i."run_id"
+    WHERE i."session_id" = ANY(${[...sessionIds]}::uuid[]) AND i."status" = 'pending' AND NOT i."is_live" AND r."kind" = 'worker' ORDER BY i."position"`;
 }
 
 export interface InteractionFilter {
@@ -105,10 +113,10 @@ export const interactions = {
     return db.interaction.count({ where: { sessionId, status: 'pending' } });
   },
 
-  /** The earliest pending one of a session: the only one that may be answered. */
-  async firstPending(db: Reader, sessionId: string): Promise<string | undefined> {
-    return (await db.interaction.findFirst({ where: { sessionId, status: 'pending' }, orderBy: { position: 'asc' }, select: { id: true } }))
-      ?.id;
+  /** Which one has to be answered before this: itself, where none does. */
+  async firstBefore(db: Reader, { id, sessionId }: Pick<InteractionRecord, 'id' | 'sessionId'>): Promise<string> {
+    const line = await inLine(db, [sessionId]);
+    return line.some((one) => one.id === id) ? (line[0]?.id ?? id) : id;
   },
 
   /** Whether any call of the run waits for a decision or for its approved execution, and whether it ever asked. */

@@ -112,7 +112,7 @@ export class InteractionService {
       const interaction = await this.#locked(unit, decision.id);
       const isElsewhere = decision.sessionId !== undefined && decision.sessionId !== interaction?.sessionId;
       if (interaction === undefined || isElsewhere) throw fault(sessionService.decideInteraction, 'NO_INTERACTION');
-      const first = (await interactions.firstPending(unit.sql, interaction.sessionId)) ?? interaction.id;
+      const first = await interactions.firstBefore(unit.sql, interaction);
       const verdict = decisionVerdict(interaction, decision, { at: unit.now, first });
       switch (verdict.kind) {
         case 'refuse':

@@ -65,7 +65,7 @@ export class AskBackService implements OnApplicationBootstrap, OnApplicationShut
   }
 
   async #ask(
-    { operationId, number, kind, params }: Parsed<AskBack>,
+    { operationId, number, kind, key, params }: Parsed<AskBack>,
     { open, authority, call }: { readonly open: OpenCall; readonly authority: Authority; readonly call: Call<AskBack> },
   ): Promise<JsonObject> {
     const { claim } = open;
@@ -81,7 +81,7 @@ export class AskBackService implements OnApplicationBootstrap, OnApplicationShut
       argumentsPreview: previewArguments(params).text,
       argumentsHash: argumentsHash(params),
       question: null,
-      askedBack: asked,
+      askedBack: key === undefined ? asked : { ...asked, key },
       rule: null,
       approvers: [],
       notRequester: false,

@@ -173,12 +173,15 @@ export const Question = z
 export type Question = z.output<typeof Question>;
 export const Answer = z.object({ selected: z.array(z.string().max(30)).max(10).default([]), text: z.string().max(4_000).default(''), content: JsonObject.optional().meta({ description: 'Of an elicitation: the fields that were asked for. Of sampling: the message of the model' }) }).meta({ id: 'Answer' });
 
+/** What the server calls it, among those that it asks for at once. */
+const AskedKey = z.string().max(200).optional();
+
 /** What a server asks for while it works on a call; the person is shown which server it is. */
 export const AskedBack = z
   .discriminatedUnion('kind', [
-    z.object({ kind: z.literal('form'), server: z.string().max(63), message: z.string().max(16 * 1024), requestedSchema: JsonObject }),
-    z.object({ kind: z.literal('url'), server: z.string().max(63), message: z.string().max(16 * 1024), url: z.url().max(8_192) }),
-    z.object({ kind: z.literal('sampling'), server: z.string().max(63), params: JsonObject }),
+    z.object({ kind: z.literal('form'), server: z.string().max(63), key: AskedKey, message: z.string().max(16 * 1024), requestedSchema: JsonObject }),
+    z.object({ kind: z.literal('url'), server: z.string().max(63), key: AskedKey, message: z.string().max(16 * 1024), url: z.url().max(8_192) }),
+    z.object({ kind: z.literal('sampling'), server: z.string().max(63), key: AskedKey, params: JsonObject }),
   ])
   .meta({ id: 'AskedBack' });
 export type AskedBack = z.output<typeof AskedBack>;

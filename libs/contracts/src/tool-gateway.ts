@@ -173,7 +173,7 @@ export const toolGateway = {
 
   askBack: rpc('ambit.rpc.tool-gateway.v1.call.ask-back.{gatewayId}', {
     summary: 'What a server asks for within a call that this gateway dispatched: a question to a person, a completion, the roots; answered while the call goes on',
-    input: z.object({ operationId: Hex64, serverId: Uuid, number: z.int().min(1).max(1_000).meta({ description: 'Of this question within its call' }), kind: z.enum(['elicitation', 'sampling', 'roots']), params: JsonObject }),
+    input: z.object({ operationId: Hex64, serverId: Uuid, number: z.int().min(1).max(1_000).meta({ description: 'Of this question within its call' }), kind: z.enum(['elicitation', 'sampling', 'roots']), key: z.string().max(200).optional().meta({ description: 'What its server calls it, among those that it asks for at once' }), params: JsonObject }),
     output: z.object({ result: JsonObject.meta({ description: 'The result for the server, as MCP defines it' }) }),
     errors: {
       NO_CALL: { status: 409, retry: 'never', message: 'No such call is in progress: a server may ask only while it works on one' },

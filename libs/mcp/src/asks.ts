@@ -15,6 +15,8 @@ export const ASK_METHODS: Readonly<Record<string, AskKind>> = {
 export interface Ask {
   readonly method: string;
   readonly params: JsonObject;
+  /** What its server calls it, where it asks for several things at once. */
+  readonly key?: string;
   /** Aborts when the server takes it back, or its connection ends. */
   readonly signal?: AbortSignal | undefined;
 }

@@ -114,7 +114,7 @@ export class CallServer {
   }
 
   /** Answers what the server asks for within a call in progress; outside of one it is refused, and whose call it is must be certain. */
-  async asked({ method, params, signal }: Ask, operationId = this.cause()): Promise<JsonObject> {
+  async asked({ method, params, signal, key }: Ask, operationId = this.cause()): Promise<JsonObject> {
     const kind = ASK_METHODS[method];
     if (kind === undefined) throw new ProtocolError(-32_601, `${method.slice(0, 100)} is nothing that a server may ask for`);
     const call = operationId === undefined ? undefined : this.open.get(operationId);
@@ -128,7 +128,14 @@ export class CallServer {
     const signals = AbortSignal.any([call.abort.signal, ...(signal === undefined ? [] : [signal])]);
     try {
       const timeoutMs = Math.max(1, call.until - performance.now());
-      const ask = { operationId, serverId: this.options.pin.serverId, number: call.asks, kind, params };
+      const ask = {
+        operationId,
+        serverId: this.options.pin.serverId,
+        number: call.asks,
+        kind,
+        params,
+        ...(key === undefined ? {} : { key: key.slice(0, 200) }),
+      };
       return await this.options.ask(call.gatewayId, ask, { timeoutMs, signal: signals });
     } catch (error) {
       return unanswered(kind, error);

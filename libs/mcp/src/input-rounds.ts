@@ -22,11 +22,15 @@ export async function answerRound(
   const asked = isRecord(inputRequests) ? Object.entries(inputRequests) : [];
   if (asked.length > ASKS_OF_A_ROUND) throw new ProtocolError(-32_602, `A server may ask for ${ASKS_OF_A_ROUND} things at a time`);
   const inputResponses: JsonObject = {};
-  for (const [key, request] of asked) {
-    const method = isRecord(request) && typeof request['method'] === 'string' ? request['method'] : '';
-    const params = isRecord(request) && isRecord(request['params']) ? request['params'] : {};
-    inputResponses[key] = await answer({ method, params, signal });
-  }
+  // Together: who is asked may be asked for all of them at once.
+  const answers = await Promise.all(
+    asked.map(async ([key, request]) => {
+      const method = isRecord(request) && typeof request['method'] === 'string' ? request['method'] : '';
+      const params = isRecord(request) && isRecord(request['params']) ? request['params'] : {};
+      return [key, await answer({ method, params, signal, key })] as const;
+    }),
+  );
+  for (const [key, given] of answers) inputResponses[key] = given;
   return { ...(asked.length === 0 ? {} : { inputResponses }), ...(typeof requestState === 'string' ? { requestState } : {}) };
 }
 

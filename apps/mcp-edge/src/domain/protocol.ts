@@ -76,7 +76,7 @@ function nameOf(method: string, params: Json): string | undefined {
 }
 
 /** A header's value, in plain or as `=?base64?…?=`; undefined where it is neither. */
-export function decoded(header: string): string | undefined {
+function decoded(header: string): string | undefined {
   const text = header.trim();
   if (!text.startsWith('=?')) return text;
   const encoded = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/i.exec(text)?.[1];
