@@ -176,7 +176,7 @@ export class AuthorizationServer extends Listening {
   }
 }
 
-const TOOLS = [
+const TOOLS: readonly unknown[] = [
   { name: 'whoami', description: 'Who asks', inputSchema: { type: 'object' } },
   { name: 'write', description: 'Needs the scope write', inputSchema: { type: 'object' } },
 ];
@@ -190,6 +190,9 @@ export class ProtectedServer extends Listening {
   isOpen = false;
   publishes = true;
   redirectsTo: string | undefined;
+  tools = TOOLS;
+  /** What it says of who issues its tokens; undefined = the truth. */
+  namesIssuer: string | undefined;
   asks = 0;
 
   constructor(public issuer: AuthorizationServer) {
@@ -203,7 +206,11 @@ export class ProtectedServer extends Listening {
     if (request.url?.startsWith('/.well-known/') === true) {
       this.asks++;
       if (!this.publishes || !request.url.startsWith('/.well-known/oauth-protected-resource')) return json(response, 404, {});
-      return json(response, 200, { resource: this.url, authorization_servers: [this.issuer.origin], scopes_supported: ['read'] });
+      return json(response, 200, {
+        resource: this.url,
+        authorization_servers: [this.namesIssuer ?? this.issuer.origin],
+        scopes_supported: ['read'],
+      });
     }
     const { authorization } = request.headers;
     this.seen.push(authorization);
@@ -234,7 +241,7 @@ export class ProtectedServer extends Listening {
       case 'initialize':
         return { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'protected', version: '1' } };
       case 'tools/list':
-        return { tools: TOOLS };
+        return { tools: this.tools };
       case 'tools/call':
         this.executed++;
         return { content: [{ type: 'text', text: authorization ?? 'nobody' }] };

@@ -38,6 +38,8 @@ export interface Asked {
 export async function findIssuer(asked: Asked, fetch: FetchLike): Promise<Found> {
   const resource = await resourceOf(asked, fetch);
   const wanted = issuerOf(asked, resource?.authorization_servers);
+  const unsafe = endpointProblem(new URL(wanted), asked.url.origin);
+  if (unsafe !== undefined) throw new EndpointUnreachable(unsafe);
   const metadata = await metadataOf(wanted, fetch);
   if (asked.issuer !== undefined && metadata.issuer !== asked.issuer)
     throw new SignInUnsupported(`${wanted} calls itself another issuer than the configured one`);

@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, expect } from '@jest/globals';
+import { mcpBroker, type Output } from '@ambit/contracts';
+import { openDatabase } from '@ambit/db';
+import type { RunningService } from '@ambit/service';
+import { startNats, startPostgres, startService, until, type TestNats, type TestPostgres } from '@ambit/testing';
+import { AuthorizationServer, ProtectedServer } from '../../../test/system/sign-in-world.js';
+import { verifies } from '../../../test/verifies.js';
+import { BrokerConfig } from '../src/config.js';
+import { McpBrokerModule } from '../src/mcp-broker.module.js';
+
+/** What a busy machine may take. */
+const SLOW = { timeoutMs: 30_000 };
+const WITHIN_MS = 60_000;
+let nats: TestNats;
+let postgres: TestPostgres;
+let broker: RunningService;
+let issuer: AuthorizationServer;
+const upstreams: ProtectedServer[] = [];
+
+beforeAll(async () => {
+  [nats, postgres] = await Promise.all([startNats(), startPostgres()]);
+  broker = await startService('mcp-broker', McpBrokerModule, {
+    nats,
+    postgres,
+    config: BrokerConfig,
+    database: openDatabase,
+    environment: { AMBIT_SEALING_KEY: 'ab'.repeat(32) },
+  });
+  issuer = await new AuthorizationServer().listen();
+}, 120_000);
+afterAll(async () => {
+  for (const upstream of upstreams) await upstream.close();
+  await issuer.close();
+  await broker.close();
+  await postgres.stop();
+  await nats.stop();
+});
+
+type Server = Output<typeof mcpBroker.getServer>;
+const get = (id: string): Promise<Server> => nats.bus.call(mcpBroker.getServer, { id }, SLOW);
+async function served(slug: string, prepare: (upstream: ProtectedServer) => void): Promise<{ server: Server; upstream: ProtectedServer }> {
+  const upstream = await new ProtectedServer(issuer).listen();
+  upstreams.push(upstream);
+  prepare(upstream);
+  return { upstream, server: await nats.bus.call(mcpBroker.putServer, { slug, transport: { type: 'http', url: upstream.url } }, SLOW) };
+}
+
+verifies(
+  ['R-MCP-15#1', 'R-MCP-15#2'],
+  'a list has the same hash in whatever order its keys stand, and another after a change of any of it',
+  {
+    timeoutMs: 120_000,
+    shows: async () => {
+      const schema = { type: 'object', properties: { a: { type: 'string' }, b: { type: 'integer' } }, required: ['a', 'b'] };
+      const { server, upstream } = await served('hashed', (one) => {
+        one.isOpen = true;
+        one.tools = [{ name: 'one', description: 'x', inputSchema: schema }];
+      });
+      await until(async () => (await get(server.id)).state === 'connected', WITHIN_MS);
+      const first = (await get(server.id)).catalogHash;
+      const read = async (tools: readonly unknown[]): Promise<string | null> => {
+        upstream.tools = tools;
+        nats.bus.signal(
+          mcpBroker.closeInstance,
+          { serverId: server.id, keepGeneration: null, reason: 'test' },
+          { keys: { serverId: server.id } },
+        );
+        await until(async () => (await get(server.id)).state === 'idle', WITHIN_MS);
+        return (await nats.bus.call(mcpBroker.testServer, { id: server.id }, SLOW)).catalogHash;
+      };
+      const turned = { required: ['a', 'b'], properties: { b: { type: 'integer' }, a: { type: 'string' } }, type: 'object' };
+      expect(await read([{ inputSchema: turned, description: 'x', name: 'one' }])).toBe(first);
+      const changes = [
+        { ...schema, required: ['b', 'a'] },
+        { ...schema, required: ['a'] },
+        { ...schema, properties: { ...schema.properties, b: { type: 'number' } } },
+      ];
+      const hashes = new Set([first]);
+      for (const inputSchema of changes) hashes.add(await read([{ name: 'one', description: 'x', inputSchema }]));
+      hashes.add(await read([{ name: 'one', description: 'y', inputSchema: schema }]));
+      expect(hashes.size).toBe(changes.length + 2);
+    },
+  },
+);
+
+verifies(
+  'R-MCP-20#3',
+  'where to sign in, as a server names it, is an address like any other: closed ones are not asked, nor ones without https or with a password',
+  {
+    timeoutMs: 120_000,
+    shows: async () => {
+      const named = {
+        metadata: ['https://169.254.169.254', 'AMBIT_EGRESS_ALLOW'],
+        private: ['https://10.1.2.3', 'AMBIT_EGRESS_ALLOW'],
+        plain: ['http://issuer.example', 'not reached over https'],
+        password: ['https://user:secret@127.0.0.1:9', 'name and password'],
+      } as const;
+      for (const [slug, [address, reason]] of Object.entries(named)) {
+        const { server } = await served(slug, (one) => (one.namesIssuer = address));
+        await until(async () => (await get(server.id)).state === 'needs-auth', WITHIN_MS);
+        const { authorization } = await get(server.id);
+        expect(authorization).toMatchObject({ state: 'error', reason: expect.stringContaining(reason) });
+        expect(JSON.stringify(authorization)).not.toContain('secret');
+      }
+    },
+  },
+);
