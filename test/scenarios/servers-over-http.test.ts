@@ -170,3 +170,33 @@ verifies(['R-MCP-5#3', 'R-MCP-5#4'], 'a server that a person switched off stays 
     expect(on.body['state']).not.toBe('disabled');
   },
 });
+
+verifies('R-MCP-16#7', 'tools that a server shows only to whoever signed in are in that principal’s runs, and in no other’s', {
+  timeoutMs: 120_000,
+  shows: async () => {
+    const { system } = scene;
+    upstream.isOpen = false;
+    const authorization = { type: 'interactive', credentials: 'user' };
+    const put = await http(system, 'PUT /v1/server/closed', { body: { transport: { type: 'http', url: upstream.url, authorization } } });
+    const at = `/v1/server/${String(put.body['id'])}`;
+    await until(async () => (await http(system, `GET ${at}`)).body['state'] === 'needs-auth', 60_000);
+    const begun = await http(system, `POST ${at}/authorize`, {
+      token: await tokenFor(system, { principal: 'user:dora', role: 'client' }),
+      body: {},
+    });
+    expect(await (await browse(String(begun.body['url']))).done.text()).toContain('Signed in to closed');
+    const dora = { id: 'user:dora', kind: 'person', issuer: 'local', display: 'Dora' } as const;
+    const agent = await scene.agent();
+    const worker = await scene.worker(agent);
+    const toolsOf = async (principal: typeof dora | typeof bob): Promise<readonly string[]> => {
+      await scene.send(agent, { principal });
+      const run = await worker.begin();
+      const { tools } = await worker.snapshot(run.ref.fingerprint);
+      await run.finish('completed');
+      return tools.map(({ name }) => name);
+    };
+    await until(async () => (await toolsOf(dora)).includes('mcp__closed__whoami'), 60_000);
+    expect(await toolsOf(bob)).not.toContain('mcp__closed__whoami');
+    expect(await toolsOf(dora)).toContain('mcp__closed__whoami');
+  },
+});

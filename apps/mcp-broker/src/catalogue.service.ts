@@ -67,7 +67,7 @@ export class CatalogueService {
         ({ serverId, subject, generation }) =>
           serverId === head.serverId && subject === subjects.get(serverId) && generation === head.configGeneration,
       );
-      return list === undefined ? head : { ...head, catalogHash: list.catalogHash };
+      return list === undefined ? head : { ...head, catalogHash: list.catalogHash, isOwn: true };
     });
   }
 

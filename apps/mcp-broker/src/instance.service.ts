@@ -1,3 +1,4 @@
+// Long because one map of instances is filled and emptied here: every way into it and out of it stands beside the others.
 import { Bus, Responder } from '@ambit/bus';
 import {
   Fault,
@@ -111,10 +112,10 @@ export class InstanceService implements BeforeApplicationShutdown {
   }
 
   /** Starts the server once to read its tools. An instance that nobody could call by its scope is ended again. */
-  async list(row: ServerRow): Promise<void> {
+  async list(row: ServerRow, subject = 'shared'): Promise<void> {
     const isShared = specOf(row).instances.scope === 'shared';
-    const instanceId = instanceIdOf(row, isShared ? 'shared' : 'discovery', 'shared');
-    await this.serve(row, { instanceId, subject: 'shared' });
+    const instanceId = instanceIdOf(row, isShared ? 'shared' : 'discovery', subject);
+    await this.serve(row, { instanceId, subject });
     if (isShared) return;
     const serverId = row.id;
     // Those that sessions have go on.

@@ -46,7 +46,7 @@ export class ExplainService {
     if (id === undefined) throw platformFault('INVALID_INPUT', { issues: [{ path: 'agentId', message: 'name a session or an agent' }] });
     const agent = await agents.find(this.transactions.read, id);
     if (agent === undefined) throw fault(sessionService.explain, 'AGENT_UNKNOWN');
-    if (session === undefined) return { agent, ancestors: [], session: null, subject: null, activeSkills: [] };
+    if (session === undefined) return { agent, ancestors: [], session: null, subject: null, principalId: null, activeSkills: [] };
     return this.whose.ofMessage(agent, session, { principal: principal ?? session.principal, roles: [] });
   }
 

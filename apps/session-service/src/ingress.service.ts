@@ -132,12 +132,15 @@ export class Ingress {
     return { projection, text, fences: fencesOf(projection.owners, fences), memo };
   }
 
-  async #see({ agent, ancestors }: Whose, within: Call | undefined): Promise<Seen> {
+  async #see({ agent, ancestors, principalId }: Whose, within: Call | undefined): Promise<Seen> {
     const sending = { ...(within === undefined ? {} : { within }), timeoutMs: ASK_MS };
     const { projectId, id: agentId, policy } = agent;
     const [tools, heads, skills, slots, knownAgents] = await Promise.all([
       this.#ask('tools', this.bus.call(toolGateway.listTools, { purpose: 'ingress', agentId }, sending)),
-      this.#ask('servers', this.bus.call(mcpBroker.catalogueHeads, { projectId }, sending)),
+      this.#ask(
+        'servers',
+        this.bus.call(mcpBroker.catalogueHeads, { projectId, agentId, ...(principalId === null ? {} : { principalId }) }, sending),
+      ),
       this.#ask('skills', this.bus.call(skillStore.effectiveSkills, { agentId, plugins: policy.plugins }, sending)),
       this.#plugins(projectId, sending),
       this.#known([agent, ...ancestors]),

@@ -40,6 +40,7 @@ export class WhoseReader {
       ancestors: await this.#ancestors(session),
       session,
       subject: subjectOf({ adapter, scene, sceneId, ...sender }),
+      principalId: sender.principal.id,
       activeSkills: [],
     };
   }

@@ -82,7 +82,7 @@ export type Secret = z.output<typeof Secret>;
 
 /** The versions that ingress consults of one server. */
 export const ServerHead = z
-  .object({ serverId: Uuid, slug: Slug, projectId: ProjectId, owner: Owner, enabled: z.boolean(), configGeneration: z.int(), bindingHash: Hex64, catalogHash: Hex64.nullable(), state: ServerState, reason: z.string().nullable(), stale: z.boolean(), readOnly: z.array(z.string()), scope: z.enum(['shared', 'per-agent', 'per-session']), offers: OfferHashes.optional() })
+  .object({ serverId: Uuid, slug: Slug, projectId: ProjectId, owner: Owner, enabled: z.boolean(), configGeneration: z.int(), bindingHash: Hex64, catalogHash: Hex64.nullable(), /** The list was read with the subject's own credentials, and others see another. */ isOwn: z.boolean().optional(), state: ServerState, reason: z.string().nullable(), stale: z.boolean(), readOnly: z.array(z.string()), scope: z.enum(['shared', 'per-agent', 'per-session']), offers: OfferHashes.optional() })
   .meta({ id: 'ServerHead' });
 export type ServerHead = z.output<typeof ServerHead>;
 

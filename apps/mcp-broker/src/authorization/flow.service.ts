@@ -89,7 +89,9 @@ export class FlowService {
     }
     // What runs was opened without these credentials, or with older ones.
     await this.instances.endOf(server, flow.subject, 'Somebody signed in to the server');
-    if (flow.subject === 'shared' && server.enabled) this.discovery.discover(server.id);
+    if (server.enabled && flow.subject === 'shared') this.discovery.discover(server.id);
+    // What the server shows to this subject is read now, for its next run; a failure is told by whatever is called then.
+    else if (server.enabled) void this.instances.list(server, flow.subject).catch(() => undefined);
     return { serverId: server.id, slug: server.slug, subject: flow.subject, interactionId: flow.interaction };
   }
 

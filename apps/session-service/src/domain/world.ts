@@ -45,6 +45,8 @@ export interface Whose {
   readonly ancestors: readonly Ancestor[];
   readonly session: Pick<Session, 'id' | 'kind' | 'skills' | 'workspaceId' | 'version'> | null;
   readonly subject: Subject | null;
+  /** Whose own lists of servers count; null where only the agent is asked about. */
+  readonly principalId: string | null;
   readonly activeSkills: readonly string[];
 }
 
@@ -86,6 +88,10 @@ export function versionsOf(whose: Whose, seen: Seen, switches: Switches): Compos
     if (answer.ok) epochs[name] = answer.value.epoch;
     else failed.push(name);
   }
+  // Epochs say nothing of whose list was told: one that is a subject's own stands by its hash.
+  if (heads.ok)
+    for (const { serverId, catalogHash, isOwn } of heads.value.servers)
+      if (isOwn === true && catalogHash !== null) epochs[`mcp-broker.${serverId}.${catalogHash}`] = 0;
   // Other agents shape a catalogue through subagents alone; each one's version stands by its own name.
   for (const { id, version } of seen.knownAgents) epochs[`session-service.${id}.agent`] = version;
   return {
