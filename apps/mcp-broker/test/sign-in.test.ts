@@ -1,3 +1,4 @@
+// Long because two brokers are started once for every way in which a sign-in can go.
 import { afterAll, afterEach, beforeAll, expect } from '@jest/globals';
 import { mcpBroker, type Input, type Output } from '@ambit/contracts';
 import { openDatabase } from '@ambit/db';

@@ -19,7 +19,7 @@ export interface Applicant {
 }
 
 /** What an authorization server is told of us. */
-export function clientMetadata(redirectUri: string, scope?: string) {
+function clientMetadata(redirectUri: string, scope?: string) {
   return {
     client_name: 'Ambit',
     redirect_uris: [redirectUri],
