@@ -30,7 +30,7 @@ const constraints = [
   {
     sourceTag: 'type:sdk',
     onlyDependOnLibsWithTags: ['type:pure'],
-    allowedExternalImports: ['zod', 'yaml', '@nats-io/*', 'node:*', 'picomatch', 're2js'],
+    allowedExternalImports: ['zod', 'yaml', '@nats-io/*', 'node:*', 'picomatch', 're2js', '@agentclientprotocol/sdk'],
   },
   // Services meet on the bus, so no app may see another, nor a client of its own API.
   { sourceTag: 'type:app', onlyDependOnLibsWithTags: ['type:pure', 'type:shell'] },

@@ -263,7 +263,7 @@ verifies(
     );
     expect([made?.['terminalId'], released]).toEqual([expect.any(String), {}]);
     // Nothing of the sessions' terminals is left, also of the one that was never released.
-    await until(async () => (await running()).filter((line) => /sleep\x003153600/.test(line)).length === 0);
+    await until(async () => (await running()).filter((line) => line.includes('sleep\0' + '3153600')).length === 0);
   },
 );
 

@@ -1,4 +1,4 @@
-// What a model sees of built-in and servers' tools: exposure, names, the list that people switch, and a broker that is away.
+// Long because one started system shows all of it: what a model sees of built-in and servers' tools, exposure, names, the list that people switch, and a broker that is away.
 import { RESERVED_TABLE } from '@ambit/capability';
 import {
   buckets,

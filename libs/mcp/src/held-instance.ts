@@ -50,7 +50,7 @@ export class StartFailed extends Error {
 
 const IDLE_CHECK_MS = 5_000;
 /** Why an instance ends that nobody used: the next call starts it again, as it was. */
-export const IDLE = 'It was not used for a while';
+const IDLE = 'It was not used for a while';
 /** Why an instance ends whose process does: another one starts it again, as it was. */
 export const SHUTTING_DOWN = 'The process that holds it is shutting down';
 /** Why an instance ends that was started to read what its server offers, and that nobody may call. */

@@ -2,7 +2,7 @@ import { sentenceOf } from './outcome.js';
 import type { McpSession } from './session.js';
 
 /** How long a subscription holds that nobody asks for again. */
-export const SUBSCRIPTION_MS = 120_000;
+const SUBSCRIPTION_MS = 120_000;
 /** Addresses that one instance's sessions may follow. */
 export const SUBSCRIPTIONS = 1_000;
 

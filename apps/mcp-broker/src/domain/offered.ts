@@ -56,7 +56,7 @@ const TEMPLATE_CHARACTERS = 2_000;
 const EXPRESSIONS = 16;
 
 /** Tells whether an address may have come from a URI template. A template that is too long to be looked at fits nothing. */
-export function fits(template: unknown, uri: string): boolean {
+function fits(template: unknown, uri: string): boolean {
   if (typeof template !== 'string' || template.length > TEMPLATE_CHARACTERS || uri.length > TEMPLATE_CHARACTERS) return false;
   const literals: string[] = [];
   let at = 0;

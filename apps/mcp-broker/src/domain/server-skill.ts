@@ -16,7 +16,7 @@ export type Found = ServerSkill | { readonly invalid: string };
 const CONTROL = /[\u0000-\u0020\u007f]/;
 
 /** The path of a skill's folder in its address; undefined where the address is none of a SKILL.md. */
-export function skillPathOf(uri: string): string | undefined {
+function skillPathOf(uri: string): string | undefined {
   if (uri.length > URI_CHARACTERS || CONTROL.test(uri) || !uri.endsWith(FILE)) return undefined;
   const scheme = /^[a-z][a-z0-9+.-]*:\/\//i.exec(uri)?.[0];
   const path = scheme === undefined ? '' : uri.slice(scheme.length, -FILE.length);
