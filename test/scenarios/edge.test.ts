@@ -8,9 +8,9 @@ import { execFile } from 'node:child_process';
 import { request } from 'node:http';
 import { promisify } from 'node:util';
 import { fileURLToPath } from 'node:url';
-import { http } from '../../../test/system/http.js';
-import { alice, bob, Scene } from '../../../test/system/scene.js';
-import { verifies } from '../../../test/verifies.js';
+import { http } from '../system/http.js';
+import { alice, bob, Scene } from '../system/scene.js';
+import { verifies } from '../verifies.js';
 
 jest.setTimeout(180_000);
 
