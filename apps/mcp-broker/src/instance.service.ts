@@ -39,7 +39,7 @@ import { instanceIdOf, reasonOf, signInOf, signInWanted, unavailable, type Start
 import { KnownServers } from './known-servers.service.js';
 import { SecretResolver } from './secret.resolver.js';
 import { ServerRepository } from './server.repository.js';
-import { offersOf, specOf, statusOf, type ServerRow } from './server.view.js';
+import { comparesDefinitions, isFromPackage, offersOf, specOf, statusOf, type ServerRow } from './server.view.js';
 import { SkillDiscovery } from './skill-discovery.service.js';
 import { targetOf } from './transport-target.js';
 
@@ -108,7 +108,13 @@ export class InstanceService implements BeforeApplicationShutdown {
     if (subject === undefined) throw signInWanted(row, 'The call is for nobody who could sign in');
     const instanceId = instanceIdOf(row, scopes[spec.instances.scope], subject);
     const leaseRevision = await this.serve(row, { instanceId, subject });
-    return { instanceId, leaseRevision, callTimeoutMs: spec.timeouts.callMs, onProgress: spec.timeouts.onProgress };
+    return {
+      instanceId,
+      leaseRevision,
+      callTimeoutMs: spec.timeouts.callMs,
+      onProgress: spec.timeouts.onProgress,
+      ...(comparesDefinitions(row) ? { compares: true } : {}),
+    };
   }
 
   /** Starts the server once to read its tools. An instance that nobody could call by its scope is ended again. */
@@ -310,7 +316,8 @@ export class InstanceService implements BeforeApplicationShutdown {
       era: mcpRunner.startInstance.input.shape.server.shape.era.catch(null).parse(row.era),
     };
     const answer = await this.askRunner({ instanceId, server });
-    if (answer.catalogHash !== row.catalogHash || row.catalogOf !== row.configGeneration) await this.known.readTools(row, instanceId);
+    if (answer.catalogHash !== row.catalogHash || row.catalogOf !== row.configGeneration || isFromPackage(row))
+      await this.known.readTools(row, instanceId);
     for (const kind of ['prompts', 'resources'] as const) {
       const hash = answer.offers?.[kind] ?? null;
       // What is not read yet is told of when it is.

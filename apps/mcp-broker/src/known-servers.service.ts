@@ -1,7 +1,7 @@
 import { Bus } from '@ambit/bus';
-import { mcpBroker, mcpRunner, type Returns, type ToolDefinition } from '@ambit/contracts';
+import { mcpBroker, mcpRunner, type JsonObject, type Returns, type ToolDefinition } from '@ambit/contracts';
 import { refusedNames } from '@ambit/capability';
-import type { Catalogue, OfferedKind, Offers } from '@ambit/mcp';
+import { admitTools, catalogueHash, type Catalogue, type OfferedKind, type Offers } from '@ambit/mcp';
 import { LOG, Metrics, type Logger } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
 import { Epochs } from './epochs.js';
@@ -50,12 +50,20 @@ export class KnownServers {
       tools.push(...page.tools.map((tool) => ({ description: '', ...tool })));
       offset = page.next;
     }
-    if (hash !== undefined) await this.save(row, 'shared', { hash, tools });
+    if (hash !== undefined) await this.save(row, { subject: 'shared', from: 'server' }, { hash, tools });
   }
 
   /** Keeps the tools that a server told of itself to whoever has this subject's credentials. */
   async keep(row: ServerRow, subject: string, catalogue: Catalogue): Promise<void> {
-    await this.save(row, subject, catalogue);
+    await this.save(row, { subject, from: 'server' }, catalogue);
+  }
+
+  /** Keeps the tools that a package lists of its server, bounded as a server's own list is; they stand until the server is listed itself. */
+  async keepPackaged(row: ServerRow, listed: readonly JsonObject[]): Promise<void> {
+    const { tools, diagnostics } = admitTools(listed);
+    for (const { tool, message } of diagnostics.slice(0, 20))
+      this.log.warn({ slug: row.slug, tool, reason: message }, 'a tool that a package lists is left out');
+    await this.save(row, { subject: 'shared', from: 'package' }, { hash: catalogueHash(tools), tools });
   }
 
   /** Reads a list beside the tools from whoever holds the instance, page by page, and keeps it. */
@@ -122,9 +130,13 @@ export class KnownServers {
   }
 
   /** What a list claims of the platform's names is refused as soon as it is known, whoever may use the server. */
-  private async save(row: ServerRow, subject: string, { hash, tools }: Pick<Catalogue, 'hash' | 'tools'>): Promise<void> {
+  private async save(
+    row: ServerRow,
+    whose: { readonly subject: string; readonly from: 'server' | 'package' },
+    { hash, tools }: Pick<Catalogue, 'hash' | 'tools'>,
+  ): Promise<void> {
     const refused = tools.flatMap(({ name }) => refusedNames(row.slug, name)).slice(0, REFUSED_KEPT);
-    const saved = await this.servers.saveCatalogue(row.id, row.configGeneration, { subject, hash, tools, refused, at: new Date() });
+    const saved = await this.servers.saveCatalogue(row.id, row.configGeneration, { ...whose, hash, tools, refused, at: new Date() });
     if (saved === undefined) return;
     this.refusals.inc(saved.newlyRefused);
     await this.epochs.publish(saved.moved);

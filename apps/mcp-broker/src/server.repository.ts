@@ -103,7 +103,7 @@ export class ServerRepository {
         version: decision.version,
         updatedAt: at,
         ...(isOther || found?.enabled === false ? { state: 'idle', reason: null } : {}),
-        ...(isOther ? { runsAs: null, protocol: null } : {}),
+        ...(isOther ? { runsAs: null, protocol: null, packaged: null } : {}),
       };
       const row =
         found === null
@@ -219,21 +219,25 @@ export class ServerRepository {
       readonly hash: string;
       readonly tools: readonly ToolDefinition[];
       readonly refused: readonly RefusedName[];
+      readonly from: 'server' | 'package';
       readonly at: Date;
     },
   ): Promise<{ readonly moved: Moved; readonly newlyRefused: number } | undefined> {
-    const { subject, hash, tools, refused, at } = catalogue;
+    const { subject, hash, tools, refused, from, at } = catalogue;
     const key = { serverId: id, subject };
     return this.db.$transaction(async (transaction) => {
       const row = await transaction.brokerServer.findUnique({ where: { id } });
       if (row === null || row.configGeneration !== generation) return undefined;
+      // What the server itself said is better than what its package says.
+      if (from === 'package' && row.catalogOf === generation && row.packaged !== 'listed') return undefined;
+      const packaged = from === 'package' ? 'listed' : row.packaged === null ? null : 'replaced';
       const before = await transaction.brokerCatalogue.findUnique({
         where: { serverId_subject: key },
         select: { catalogHash: true, generation: true },
       });
       const isKnown =
         subject === 'shared'
-          ? row.catalogHash === hash && row.catalogOf === generation
+          ? row.catalogHash === hash && row.catalogOf === generation && row.packaged === packaged
           : before?.catalogHash === hash && before.generation === generation;
       if (isKnown) return undefined;
       const data = { catalogHash: hash, generation, tools: JSON.stringify(tools), readAt: at };
@@ -242,7 +246,7 @@ export class ServerRepository {
       if (subject !== 'shared') return { moved: await tell(transaction, { rows: [row], at, owner: row.owner }), newlyRefused: 0 };
       const known = new Set(row.catalogOf === generation ? refusedNamesOf(row).map(({ tool, name }) => `${tool}\n${name}`) : []);
       const fresh = refused.filter(({ tool, name }) => !known.has(`${tool}\n${name}`));
-      const listed = { catalogHash: hash, catalogOf: generation, tools: tools.length, refusedNames: JSON.stringify(refused) };
+      const listed = { catalogHash: hash, catalogOf: generation, tools: tools.length, refusedNames: JSON.stringify(refused), packaged };
       const changed = await transaction.brokerServer.update({ where: { id }, data: listed });
       const moved = await tell(transaction, { rows: [changed], at, owner: row.owner });
       await appendAudits(

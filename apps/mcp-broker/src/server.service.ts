@@ -1,6 +1,6 @@
 import type { Call } from '@ambit/bus';
 import { digestOf } from '@ambit/capability';
-import { fault, mcpBroker, ServerSpec, type Parsed, type Returns, type Server } from '@ambit/contracts';
+import { fault, mcpBroker, ServerSpec, type JsonObject, type Parsed, type Returns, type Server } from '@ambit/contracts';
 import { Inject, Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { auditOf } from './audit.js';
@@ -9,6 +9,7 @@ import { DiscoveryService } from './discovery.service.js';
 import { decidePut } from './domain/put-server.js';
 import { Epochs } from './epochs.js';
 import { InstanceService } from './instance.service.js';
+import { KnownServers } from './known-servers.service.js';
 import { ServerRepository } from './server.repository.js';
 import { serverOf, type ServerRow } from './server.view.js';
 
@@ -23,10 +24,14 @@ export class ServerService {
     @Inject(InstanceService) private readonly instances: InstanceService,
     @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
     @Inject(Epochs) private readonly epochs: Epochs,
+    @Inject(KnownServers) private readonly known: KnownServers,
     @Inject(AuthorizationService) private readonly authorizations: AuthorizationService,
   ) {}
 
-  async put({ ifVersion, ...input }: Parsed<typeof mcpBroker.putServer>, call: Call): Promise<Returns<typeof mcpBroker.putServer>> {
+  async put(
+    { ifVersion, packaged, ...input }: Parsed<typeof mcpBroker.putServer>,
+    call: Call,
+  ): Promise<Returns<typeof mcpBroker.putServer>> {
     const spec = ServerSpec.parse(input);
     const { row, decision, moved } = await this.repository.put(
       {
@@ -48,6 +53,7 @@ export class ServerService {
     await this.epochs.publish(moved);
     if (decision.endsInstances) await this.endOld(row);
     else if (decision.restarts) this.instances.restart(row.id, 'What it may ask for has changed');
+    if (packaged !== undefined) return this.putPackaged(row, packaged);
     if (row.enabled && row.catalogOf !== row.configGeneration) this.discovery.discover(row.id);
     return this.view(row);
   }
@@ -120,6 +126,12 @@ export class ServerService {
       `What belongs to ${owner} was taken away`,
     );
     return { closed: rows.length };
+  }
+
+  /** What a package lists of its server stands at once; nothing is started for it. */
+  private async putPackaged(row: ServerRow, packaged: readonly JsonObject[]): Promise<Server> {
+    await this.known.keepPackaged(row, packaged);
+    return this.view((await this.repository.find({ id: row.id })) ?? row);
   }
 
   private async endOld(row: ServerRow): Promise<void> {

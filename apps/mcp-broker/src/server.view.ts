@@ -31,6 +31,15 @@ function stateOf(row: ServerRow, isConnecting: boolean): z.output<typeof ServerS
 const catalogHashOf = (row: ServerRow): string | null => (row.catalogOf === row.configGeneration ? row.catalogHash : null);
 const isStale = (row: ServerRow): boolean => catalogHashOf(row) !== null && row.state !== 'connected' && row.state !== 'idle';
 
+/** The package's word on its tools stands, until the server itself was listed. */
+export const isFromPackage = (row: ServerRow): boolean => row.packaged === 'listed' && catalogHashOf(row) !== null;
+/** Its calls say which definition was pinned: a snapshot may have it from the package. */
+export const comparesDefinitions = (row: ServerRow): boolean => row.packaged !== null;
+const FROM_PACKAGE = 'Its tools are listed from its package; it is started at its first call';
+const catalogFrom = (row: ServerRow): Server['catalogFrom'] =>
+  catalogHashOf(row) === null ? null : isFromPackage(row) ? 'package' : 'server';
+const reasonOf = (row: ServerRow): string | null => row.reason ?? (row.state === 'idle' && isFromPackage(row) ? FROM_PACKAGE : null);
+
 /** What the row knows of each list beside the tools: its hash, and the generation it was read from. */
 const KnownOffers = z.partialRecord(z.enum(['prompts', 'resources', 'skills']), z.object({ hash: Hex64, of: z.int() }));
 export type KnownOffers = z.output<typeof KnownOffers>;
@@ -52,8 +61,9 @@ export function serverOf(row: ServerRow, isConnecting: boolean, authorization: S
     configGeneration: row.configGeneration,
     bindingHash: row.bindingHash,
     state: stateOf(row, isConnecting),
-    reason: row.reason,
+    reason: reasonOf(row),
     catalogHash: catalogHashOf(row),
+    catalogFrom: catalogFrom(row),
     tools: catalogHashOf(row) === null ? 0 : row.tools,
     refusedNames: catalogHashOf(row) === null ? [] : refusedNamesOf(row),
     stale: isStale(row),
@@ -80,7 +90,7 @@ export function headOf(row: ServerRow, isConnecting: boolean): ServerHead {
     bindingHash: row.bindingHash,
     catalogHash: catalogHashOf(row),
     state: stateOf(row, isConnecting),
-    reason: row.reason,
+    reason: reasonOf(row),
     stale: isStale(row),
     readOnly,
     scope: instances.scope,

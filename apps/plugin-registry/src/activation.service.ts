@@ -3,6 +3,8 @@ import { fault, Fault, mcpBroker, pluginRegistry, skillStore } from '@ambit/cont
 import { Injectable } from '@nestjs/common';
 import { PluginBlobs } from './blobs.js';
 import { serverSpec, skillFiles } from './domain/contributions.js';
+import { readCatalogue, type ListedTool } from './domain/catalogue.js';
+import type { PluginServer } from './domain/manifest.js';
 import type { Package } from './plugin.repository.js';
 
 const PART_BYTES = 256 * 1024;
@@ -39,16 +41,26 @@ export class ActivationService {
   }
 
   private async servers(
-    { manifest, digest }: Package,
+    { manifest, digest, tree }: Package,
     place: { readonly projectId: string; readonly set: string | null },
     call: Call,
   ): Promise<string[]> {
     const slugs: string[] = [];
     for (const server of manifest.servers) {
-      const { slug } = await this.bus.call(mcpBroker.putServer, serverSpec(manifest, server, { ...place, digest }), { within: call });
+      const packaged = await this.packaged(server, tree);
+      const spec = { ...serverSpec(manifest, server, { ...place, digest }), ...(packaged === undefined ? {} : { packaged }) };
+      const { slug } = await this.bus.call(mcpBroker.putServer, spec, { within: call });
       slugs.push(slug);
     }
     return slugs;
+  }
+
+  /** The tools of a server as its package lists them: with them it need not be started before its first call. */
+  private async packaged({ catalogue }: PluginServer, tree: Package['tree']): Promise<ListedTool[] | undefined> {
+    const file = tree.find(({ path }) => path === catalogue);
+    const bytes = file === undefined ? undefined : await this.blobs.read(file.digest);
+    const tools = bytes === undefined ? undefined : readCatalogue(bytes.toString('utf8')).tools;
+    return tools === undefined ? undefined : [...tools];
   }
 
   private async upload(digest: string, call: Call): Promise<void> {

@@ -2,8 +2,12 @@ import { ArchiveRefused, digestOfBytes, treeDigest, treeProblem, unpackZip } fro
 import { fault, pluginRegistry, type FileEntry, type Parsed } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { PluginBlobs } from './blobs.js';
+import { CATALOGUE_BYTES, listedServer } from './domain/catalogue.js';
 import { readManifest } from './domain/manifest.js';
 import { PluginRepository, type Package } from './plugin.repository.js';
+
+/** As many servers as a package may have. */
+const SERVERS = 64;
 
 /** Turns uploaded files or a zip into a verified, stored package. */
 @Injectable()
@@ -24,11 +28,19 @@ export class IntakeService {
       plugin: await this.text(tree, 'plugin.json'),
       mcp: await this.text(tree, 'mcp.json'),
       paths: tree.map((file) => file.path),
+      catalogues: await this.catalogues(tree),
     });
     if ('problem' in read) throw invalid(read.problem.path, read.problem.reason);
     const found = { digest: treeDigest(tree), tree, manifest: read.manifest };
     await this.repository.savePackage(found);
     return found;
+  }
+
+  private async catalogues(tree: readonly FileEntry[]): Promise<ReadonlyMap<string, string | null>> {
+    const texts = new Map<string, string | null>();
+    for (const { path, bytes } of tree.filter((file) => listedServer(file.path) !== undefined).slice(0, SERVERS))
+      texts.set(path, bytes > CATALOGUE_BYTES ? null : ((await this.text(tree, path)) ?? null));
+    return texts;
   }
 
   private async text(tree: readonly FileEntry[], path: string): Promise<string | undefined> {

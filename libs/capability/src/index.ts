@@ -13,6 +13,7 @@ export {
 export { sha256Hex } from './sha256.js';
 export { formatDuration, parseDuration } from './duration.js';
 export {
+  definitionHash,
   approvedTarget,
   argumentsHash,
   askedOperationId,

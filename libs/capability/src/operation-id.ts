@@ -2,7 +2,7 @@ import type { Target } from '@ambit/contracts';
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 import { parseArguments } from './arguments.js';
-import { digestOf } from './canonical.js';
+import { digestOf, RECORD_BOUNDS } from './canonical.js';
 
 /** The id of one intended call, 64 hexadecimal digits: neither a redelivered nor a resumed run makes another for the same call. */
 export function operationId(originRunId: string, step: number, callId: string): string {
@@ -31,6 +31,11 @@ export interface InstanceIdentity {
 /** The id of one MCP server instance, 64 hexadecimal digits: instances never mix generations, scopes or credentials. */
 export function instanceId({ serverId, configGeneration, scope, credentialSubject }: InstanceIdentity): string {
   return digestOf([serverId, configGeneration, scope, credentialSubject]);
+}
+
+/** What identifies a server's tool beside its name: equal exactly when name and schemas are, in whatever order their keys stand. 64 hexadecimal digits. */
+export function definitionHash(tool: { readonly name: string; readonly inputSchema: unknown; readonly outputSchema?: unknown }): string {
+  return digestOf({ name: tool.name, inputSchema: tool.inputSchema, outputSchema: tool.outputSchema ?? null }, RECORD_BOUNDS);
 }
 
 /** The id of the one run that resumes a suspended run: a UUID of version 8, so every process that makes it makes the same. */

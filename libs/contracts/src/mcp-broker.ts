@@ -62,6 +62,8 @@ export const Server = ServerSpec.extend({
   /** Why it is not connected, in one sentence without secrets. */
   reason: z.string().max(1_000).nullable(),
   catalogHash: Hex64.nullable(),
+  /** Who says what its tools are: the server itself, or the package of its plugin as long as it was not started. */
+  catalogFrom: z.enum(['server', 'package']).nullable().optional(),
   tools: z.int().min(0),
   /** Names that its tools would have and that belong to the platform, each with the name the tool is shown under instead. */
   refusedNames: z.array(z.object({ tool: z.string().max(128), name: z.string().max(200), reserved: z.string().max(64), shownAs: z.string().max(64), reason: z.string().max(500) })).max(400),
@@ -100,7 +102,10 @@ const Pin = { serverId: Uuid, configGeneration: z.int().min(1), bindingHash: Hex
 export const mcpBroker = {
   putServer: rpc('ambit.rpc.mcp-broker.v1.server.put', {
     summary: 'Create or change a server by (project, slug); an identity change moves its generation',
-    input: ServerSpec.extend({ ifVersion: z.int().min(0).optional() }), output: Server,
+    input: ServerSpec.extend({
+      ifVersion: z.int().min(0).optional(),
+      packaged: z.array(JsonObject).max(1_000).optional().meta({ description: 'Its tools as its package lists them: it is started at its first call, and each tool is compared with the live one before it is called' }),
+    }), output: Server,
     errors: {
       VERSION_CONFLICT: conflict,
       SLUG_TAKEN: { status: 409, retry: 'never', message: 'Another owner has a server of this name in the project', data: z.object({ owner: z.string() }) },
@@ -175,15 +180,15 @@ export const mcpBroker = {
   ensureInstance: rpc('ambit.rpc.mcp-broker.v1.instance.ensure.{serverId}', {
     summary: 'Make sure that one owner serves the instance; any replica answers',
     input: z.object({ configGeneration: z.int().min(1), bindingHash: Hex64, agentId: AgentId, sessionId: Uuid, /** For whom the call is: whose own credentials it carries where the server takes everybody's own. */ principalId: z.string().max(200).optional() }),
-    output: z.object({ instanceId: Hex64, leaseRevision: z.int().min(1), callTimeoutMs: z.int(), onProgress: z.enum(['extend', 'ignore']) }),
+    output: z.object({ instanceId: Hex64, leaseRevision: z.int().min(1), callTimeoutMs: z.int(), onProgress: z.enum(['extend', 'ignore']), compares: z.boolean().optional().meta({ description: 'Calls say which definition of their tool was pinned: the server’s list comes from a package' }) }),
     errors: refusing('TARGET_CHANGED', 'SERVER_UNAVAILABLE', 'TOOL_GONE', 'AUTHORIZATION_REQUIRED'), idempotent: true, timeoutMs: 60_000,
   }),
   executeCall: rpc('ambit.rpc.mcp-broker.v1.call.execute.{instanceId}', {
     summary: 'One MCP tool call by the owner of the instance, under the gateway’s claim; the last gate compares pin and lease immediately before the effect',
-    input: z.object({ ...Pin, leaseRevision: z.int().min(1), operationId: Hex64, gatewayId: Uuid, tool: z.string().min(1).max(128), arguments: JsonObject, callTimeoutMs: z.int().min(1_000).max(3_600_000), onProgress: z.enum(['extend', 'ignore']).default('ignore'), sessionId: Uuid.optional().meta({ description: 'Whose call it is: what a server asks back is asked of that session alone' }) }),
+    input: z.object({ ...Pin, leaseRevision: z.int().min(1), operationId: Hex64, gatewayId: Uuid, tool: z.string().min(1).max(128), arguments: JsonObject, callTimeoutMs: z.int().min(1_000).max(3_600_000), onProgress: z.enum(['extend', 'ignore']).default('ignore'), sessionId: Uuid.optional().meta({ description: 'Whose call it is: what a server asks back is asked of that session alone' }), definition: Hex64.optional().meta({ description: 'The definition of the tool that was pinned; where the live one is another, nothing is sent' }) }),
     /** `result` is the server's tools/call result untouched; over 256 KiB only `large` is set and the bytes are read by pages. */
     output: z.object({ result: JsonObject.optional(), large: z.object({ digest: Hex64, bytes: z.int(), isError: z.boolean() }).optional() }),
-    errors: { STALE_LEASE: { status: 409, retry: 'later', message: 'Another owner serves this instance; ensure it again, nothing was sent' }, ...refusing('TARGET_CHANGED', 'SERVER_UNAVAILABLE', 'INDETERMINATE', 'CALL_TIMEOUT', 'RESULT_TOO_LARGE', 'TOOL_FAILED', 'TOOL_GONE', 'AUTHORIZATION_REQUIRED') },
+    errors: { STALE_LEASE: { status: 409, retry: 'later', message: 'Another owner serves this instance; ensure it again, nothing was sent' }, ...refusing('TARGET_CHANGED', 'SERVER_UNAVAILABLE', 'INDETERMINATE', 'CALL_TIMEOUT', 'RESULT_TOO_LARGE', 'TOOL_FAILED', 'TOOL_GONE', 'AUTHORIZATION_REQUIRED', 'CATALOG_DRIFT') },
     timeoutMs: 3_600_000,
   }),
   resultPage: rpc('ambit.rpc.mcp-broker.v1.call.result.{instanceId}', { summary: 'Bytes of a large result, kept by its owner for 60 s', input: z.object({ operationId: Hex64, offset: z.int().min(0) }), output: z.object({ data: z.string().max(350_000).meta({ description: 'base64 of at most 256 KiB' }), next: z.int().nullable() }), errors: { RESULT_GONE: { status: 410, retry: 'never', message: 'The result is no longer held; the call has happened' } }, idempotent: true }),

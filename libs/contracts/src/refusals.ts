@@ -10,6 +10,7 @@ export const refusals = {
   TOOL_DISABLED: { status: 403, retry: 'never', message: 'This tool is disabled for the session by the agent’s policy' },
   TOOL_GONE: { status: 410, retry: 'never', message: 'What provides this tool was taken away since the snapshot; a new run sees what is there now' },
   TARGET_CHANGED: { status: 409, retry: 'never', message: 'The tool’s target changed since the snapshot; refresh the run and try again' },
+  CATALOG_DRIFT: { status: 409, retry: 'never', message: 'The server offers this tool otherwise than the snapshot has it from the plugin’s package; nothing was done, and a new run sees the tool as it is', data: z.object({ tool: z.string() }) },
   NOT_MODEL_CALLABLE: { status: 403, retry: 'never', message: 'This tool is not for models to call' },
   BAD_ARGUMENTS: { status: 400, retry: 'never', message: 'The arguments must be a JSON object that fits the tool’s input schema, as in the stored step', data: z.object({ reason: z.string() }) },
   SERVER_NOT_ALLOWED: { status: 403, retry: 'never', message: 'The agent’s policy does not allow this server' },

@@ -1,19 +1,10 @@
 import { sha256Hex } from '@ambit/capability';
-import {
-  fault,
-  mcpBroker,
-  platformFault,
-  toolGateway,
-  type Fault,
-  type Input,
-  type JsonObject,
-  type Parsed,
-  type Payload,
-  type Returns,
-} from '@ambit/contracts';
+import { fault, mcpBroker, toolGateway, type Input, type JsonObject, type Parsed, type Payload, type Returns } from '@ambit/contracts';
 import { ProtocolError, type Progress } from '@modelcontextprotocol/client';
 import { ASK_METHODS, callInProgress, unanswered, withoutCall, type Ask } from './asks.js';
+import { notDispatched, STALE, uncertain } from './call-faults.js';
 import type { McpInstance } from './instance.js';
+import { LiveDefinitions } from './live-definitions.js';
 import type { CallOutcome, RawResult } from './outcome.js';
 
 type ExecuteCall = typeof mcpBroker.executeCall;
@@ -78,10 +69,14 @@ export class CallServer {
   private readonly large = new Map<string, { readonly bytes: Buffer; readonly timer: NodeJS.Timeout }>();
   private largeBytes = 0;
 
-  constructor(private readonly options: CallServerOptions) {}
+  private readonly definitions: LiveDefinitions;
+
+  constructor(private readonly options: CallServerOptions) {
+    this.definitions = new LiveDefinitions(options.instance);
+  }
 
   execute(input: Parsed<ExecuteCall>, remainingMs: number): Promise<Returns<ExecuteCall>> {
-    const { pin, lease, instance } = this.options;
+    const { pin, lease } = this.options;
     if (input.serverId !== pin.serverId || input.configGeneration !== pin.configGeneration || input.bindingHash !== pin.bindingHash)
       throw fault(mcpBroker.executeCall, 'TARGET_CHANGED');
     if (input.leaseRevision !== lease.revision || !lease.isHeld) throw fault(mcpBroker.executeCall, 'STALE_LEASE');
@@ -94,7 +89,7 @@ export class CallServer {
     const { operationId } = input;
     const done = callInProgress
       .run(operationId, () =>
-        instance.call({
+        this.definitions.checked(input, {
           request: { name: input.tool, arguments: input.arguments },
           timeoutMs: Math.min(input.callTimeoutMs, remainingMs),
           maxTotalMs: remainingMs,
@@ -105,7 +100,7 @@ export class CallServer {
           mayDispatch: () => (lease.isHeld ? undefined : STALE),
         }),
       )
-      .then((outcome) => this.answer(input.operationId, outcome))
+      .then((outcome) => this.answer(input, outcome))
       .finally(() => this.end(input.operationId));
     const until = performance.now() + (input.onProgress === 'extend' ? remainingMs : Math.min(input.callTimeoutMs, remainingMs));
     const { gatewayId, sessionId } = input;
@@ -210,31 +205,20 @@ export class CallServer {
     };
   }
 
-  private answer(operationId: string, outcome: CallOutcome): Returns<ExecuteCall> {
+  private answer({ operationId, tool }: Parsed<ExecuteCall>, outcome: CallOutcome): Returns<ExecuteCall> {
     switch (outcome.status) {
       case 'completed':
       case 'tool_error':
         return this.fitted(operationId, outcome.result);
       case 'refused':
         throw fault(mcpBroker.executeCall, 'TOOL_FAILED', { reason: `${outcome.message} (${outcome.code})` });
-      case 'not_dispatched':
-        throw this.notDispatched(outcome.cause, outcome.message);
+      case 'not_dispatched': {
+        const { credentials, pin } = this.options;
+        throw notDispatched(outcome, { tool, credentials, serverId: pin.serverId });
+      }
       case 'uncertain':
         throw uncertain(outcome, this.open.get(operationId)?.isCancelled === true);
     }
-  }
-
-  private notDispatched(cause: string, message: string): Fault {
-    const { credentials, pin } = this.options;
-    if (message === STALE) return fault(mcpBroker.executeCall, 'STALE_LEASE');
-    if (cause === 'cancelled') return platformFault('CANCELLED', undefined, 'The call was cancelled before it was sent');
-    if (cause === 'unauthorized' && credentials !== undefined)
-      return fault(mcpBroker.executeCall, 'AUTHORIZATION_REQUIRED', {
-        serverId: pin.serverId,
-        credentials,
-        reason: 'The server asks for a sign-in',
-      });
-    return fault(mcpBroker.executeCall, 'SERVER_UNAVAILABLE', { reason: message });
   }
 
   /** A result as it may travel: a large one is kept here, to be read by pages under this id. */
@@ -270,30 +254,5 @@ export class CallServer {
     if (this.ended.size <= REMEMBERED) return;
     const [oldest] = this.ended;
     if (oldest !== undefined) this.ended.delete(oldest);
-  }
-}
-
-const STALE = 'The lease of this instance is not certainly held any more';
-
-function uncertain(outcome: CallOutcome & { readonly status: 'uncertain' }, isCancelled: boolean): Fault {
-  switch (outcome.cause) {
-    case 'timeout':
-      return fault(mcpBroker.executeCall, 'CALL_TIMEOUT');
-    case 'cancelled':
-      // Only whoever asked for the cancel is told that it was one: a call that an instance's end cut short has an unknown end.
-      return isCancelled
-        ? platformFault('CANCELLED', undefined, 'The call was cancelled after it was sent; what it did until then stands')
-        : fault(mcpBroker.executeCall, 'INDETERMINATE', undefined, 'The instance was stopped during the call');
-    case 'too_large':
-      return fault(mcpBroker.executeCall, 'RESULT_TOO_LARGE', { limitBytes: outcome.limitBytes ?? 0 });
-    case 'invalid_result':
-      return fault(mcpBroker.executeCall, 'TOOL_FAILED', { reason: outcome.message });
-    case 'connection_lost':
-      return fault(
-        mcpBroker.executeCall,
-        'INDETERMINATE',
-        undefined,
-        `The connection to the server ended during the call; ${outcome.message}`,
-      );
   }
 }

@@ -34,6 +34,7 @@ const LONGEST_POLL_MS = 600_000;
  */
 export class ListKeeper<L extends Listed> {
   private generation = 0;
+  private readGeneration = -1;
   private good: L | undefined;
   private staleReason: string | undefined;
   private reading: Promise<L> | undefined;
@@ -47,6 +48,11 @@ export class ListKeeper<L extends Listed> {
   /** The last good list, if there ever was one. */
   get current(): L | undefined {
     return this.good;
+  }
+
+  /** Nothing says that the list changed since it was read. */
+  get isFresh(): boolean {
+    return this.readGeneration === this.generation;
   }
 
   /** The list may have changed: it is read again soon, once for however many such hints come until then. */
@@ -95,6 +101,7 @@ export class ListKeeper<L extends Listed> {
         const { list, ttlMs } = await this.options.read(session, this.ended.signal);
         if (generation !== this.generation) continue;
         this.retryMs = FIRST_RETRY_MS;
+        this.readGeneration = generation;
         this.poll(session, ttlMs);
         return this.publish(list, session);
       }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { CATALOGUE_BYTES, catalogueFile, readCatalogue } from './catalogue.js';
 
 /** Agent Plugins 1.0.0, the native format: `plugin.json`, `skills/<name>/SKILL.md` and `mcp.json` at the root. */
 const PLUGIN_SCHEMA = 'https://agent-plugins.org/schemas/1.0.0/plugin.schema.json';
@@ -54,7 +55,12 @@ const Remote = z.strictObject({
 });
 const McpJson = z.looseObject({ $schema: z.literal(MCP_SCHEMA), mcpServers: z.record(z.string().min(1).max(64), z.unknown()) });
 
-export const PluginServer = z.object({ id: z.string(), transport: z.union([Stdio.extend({ type: z.literal('stdio') }), Remote]) });
+export const PluginServer = z.object({
+  id: z.string(),
+  transport: z.union([Stdio.extend({ type: z.literal('stdio') }), Remote]),
+  /** The file of the package that lists its tools; such a server is started at its first call. */
+  catalogue: z.string().optional(),
+});
 export type PluginServer = z.output<typeof PluginServer>;
 
 /** A package as we understood it, whatever its format; `warnings` say what was left out and why. */
@@ -81,6 +87,8 @@ export interface PackageTexts {
   readonly plugin: string | undefined;
   readonly mcp: string | undefined;
   readonly paths: readonly string[];
+  /** Texts of the files that list a server’s tools, by path; null where one is too large. */
+  readonly catalogues?: ReadonlyMap<string, string | null>;
 }
 
 /** Reads a package: a bad plugin.json refuses it, a bad mcp.json costs it all servers, a bad server only itself. */
@@ -93,7 +101,7 @@ export function readManifest(texts: PackageTexts): { readonly manifest: Manifest
   const warnings = Object.keys(parsed.data)
     .filter((key) => !KNOWN.includes(key))
     .map((key) => `plugin.json: unknown field "${key.slice(0, 80)}" is ignored`);
-  const servers = texts.mcp === undefined ? [] : readServers(texts.mcp, warnings);
+  const servers = withCatalogues(texts.mcp === undefined ? [] : readServers(texts.mcp, warnings), texts.catalogues ?? new Map(), warnings);
   const skills = texts.paths.flatMap((path) => /^(skills\/[^/]+)\/SKILL\.md$/.exec(path)?.[1] ?? []).sort();
   for (const path of texts.paths.filter(
     (one) => /^skills\/.+\/SKILL\.md$/.test(one) && !skills.includes(one.slice(0, -'/SKILL.md'.length)),
@@ -126,6 +134,34 @@ function readServers(text: string, warnings: string[]): PluginServer[] {
     warnings.push(`mcp.json: server "${id}": ${sentence(server.error)}; it is left out`);
     return [];
   });
+}
+
+/** Joins servers with the lists of their tools that the package has. */
+function withCatalogues(
+  servers: readonly PluginServer[],
+  catalogues: ReadonlyMap<string, string | null>,
+  warnings: string[],
+): PluginServer[] {
+  const used = new Set<string>();
+  const joined = servers.map((server) => {
+    const file = catalogueFile(server.id);
+    const text = catalogues.get(file);
+    used.add(file);
+    if (text === undefined) return server;
+    if (server.transport.type !== 'stdio') {
+      warnings.push(`${file}: only a server that is started as a process has its tools listed by its package; it is ignored`);
+      return server;
+    }
+    const { tools, problems } =
+      text === null
+        ? { tools: undefined, problems: [`it is larger than ${CATALOGUE_BYTES} bytes; the server is started to be listed`] }
+        : readCatalogue(text);
+    for (const problem of problems.slice(0, 20)) warnings.push(`${file}: ${problem}`);
+    return tools === undefined ? server : { ...server, catalogue: file };
+  });
+  for (const file of catalogues.keys())
+    if (!used.has(file)) warnings.push(`${file.slice(0, 200)}: the plugin has no server of this name; it is ignored`);
+  return joined;
 }
 
 const NO_PERMISSION = 'what may be called without asking is for an agent’s rules to say; it is left out';

@@ -1,5 +1,5 @@
 import { Bus } from '@ambit/bus';
-import { isObject } from '@ambit/capability';
+import { definitionHash, isObject, type SnapshotTool } from '@ambit/capability';
 import { Fault, mcpBroker, type JsonObject, type Output } from '@ambit/contracts';
 import { Inject, Injectable } from '@nestjs/common';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -25,6 +25,7 @@ type Executed = Output<typeof mcpBroker.executeCall>;
 /** Codes with which the owner of a server says that nothing was sent to it. */
 const NOTHING_DONE: ReadonlySet<string> = new Set([
   'TARGET_CHANGED',
+  'CATALOG_DRIFT',
   'SERVER_UNAVAILABLE',
   'TOOL_GONE',
   'AUTHORIZATION_REQUIRED',
@@ -35,6 +36,9 @@ const NOTHING_DONE: ReadonlySet<string> = new Set([
 
 /** Codes with which a broker says why it cannot make a server ready. */
 const SAYS_WHY: ReadonlySet<string> = new Set(['TARGET_CHANGED', 'TOOL_GONE', 'SERVER_UNAVAILABLE', 'AUTHORIZATION_REQUIRED']);
+
+/** Hashes of pinned definitions, kept as long as the snapshot that they stand in. */
+const definitions = new WeakMap<SnapshotTool, string>();
 
 /** Sends calls straight to the owner of a server's instance, which is asked for once and remembered. */
 @Injectable()
@@ -121,6 +125,7 @@ export class McpDispatcher implements Dispatcher {
           callTimeoutMs,
           onProgress,
           sessionId: authority.sessionId,
+          ...(instance.compares === true ? { definition: definitionOf(tool, target.tool) } : {}),
         },
         {
           keys: { instanceId },
@@ -149,6 +154,15 @@ export class McpDispatcher implements Dispatcher {
       (value) => toolResult(isObject(value) ? value : {}),
     );
   }
+}
+
+/** The definition of a tool that its snapshot pins; made once. */
+function definitionOf(tool: SnapshotTool, name: string): string {
+  const known = definitions.get(tool);
+  if (known !== undefined) return known;
+  const hash = definitionHash({ name, inputSchema: tool.inputSchema, outputSchema: tool.outputSchema });
+  definitions.set(tool, hash);
+  return hash;
 }
 
 /** Nobody was there, or nobody who may do it: nothing was done. */

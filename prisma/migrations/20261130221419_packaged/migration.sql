@@ -1,0 +1,2 @@
+-- AlterTable
+ALTER TABLE "mcp_broker"."server" ADD COLUMN "packaged" TEXT;
