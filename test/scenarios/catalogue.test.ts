@@ -12,11 +12,17 @@ import {
   type Input,
 } from '@ambit/contracts';
 import { afterAll, beforeAll, expect, jest } from '@jest/globals';
+import { canariesIn, canary } from '@ambit/testing';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { intend, type HandRun, type HandWorker } from '../system/by-hand.js';
 import { enablePlugin, installPlugin, PLUGIN, PLUGIN_TOOL } from '../system/helper-plugin.js';
 import { http, tokenFor } from '../system/http.js';
+import { enablePacked, PACKED, PACKED_TOOL } from '../system/packed-plugin.js';
+import { relisting } from '../system/relisting.js';
 import { Scene } from '../system/scene.js';
 import { sessionFacts, setSessionFacts } from '../system/stored-session.js';
 import { verifies } from '../verifies.js';
@@ -78,6 +84,20 @@ const configurable = async (agentId?: string): Promise<string[]> => {
   expect(status).toBe(200);
   return (body['tools'] as { name: string }[]).map(({ name }) => name).sort();
 };
+
+/** Names of all fields that a schema or a value has, at whatever depth, references followed once. */
+function fieldsOf(at: unknown, root: unknown, seen = new Set<unknown>()): string[] {
+  if (typeof at !== 'object' || at === null || seen.has(at)) return [];
+  seen.add(at);
+  const reference = '$ref' in at && typeof at.$ref === 'string' ? at.$ref.slice(2).split('/') : [];
+  const target = reference.reduce<unknown>((value, key) => (value as Record<string, unknown> | undefined)?.[key], root);
+  const own = 'properties' in at && typeof at.properties === 'object' && at.properties !== null ? Object.keys(at.properties) : [];
+  return [
+    ...own,
+    ...(reference.length > 0 ? fieldsOf(target, root, seen) : []),
+    ...Object.values(at).flatMap((one) => fieldsOf(one, root, seen)),
+  ];
+}
 
 verifies('R-TOOL-1#1', 'the same world gives every agent the same tools in the same order, as the record has them', async () => {
   const golden = ['artifact_read', ...COUNTING, 'question', 'skill_list', 'skill_view', 'tape_context', 'tape_search', 'update_plan'];
@@ -380,6 +400,193 @@ verifies('R-TOOL-1#5', 'a mapping never names a catalogue that cannot be read, n
   }
   expect(seen.size).toBe(2);
 });
+
+verifies(
+  ['R-MCP-19#1', 'R-MCP-19#2'],
+  'a server whose package lists its tools is started at its first call, and a tool that is otherwise is refused, alone',
+  async () => {
+    const startedBefore = await scene.counting.started();
+    const packed = await enablePacked(scene);
+    const look = (id = packed.id) => scene.bus.call(mcpBroker.getServer, { id });
+    const listed = { state: 'idle', catalogFrom: 'package', tools: 3, stale: false, reason: expect.stringContaining('first call') };
+    expect(packed).toMatchObject(listed);
+    const { warnings } = await scene.bus.call(pluginRegistry.getPlugin, { id: PACKED });
+    expect(warnings).toEqual([expect.stringContaining('tool 4'), expect.stringContaining('mcp-catalogues/absent.json')]);
+    await scene.system.process('mcp-broker').stop();
+    await scene.system.process('mcp-broker').start();
+    expect(await look()).toMatchObject(listed);
+    const { worker, agent, run } = await begun();
+    expect((await given(run.ref.sessionId)).tools).toEqual(
+      expect.arrayContaining(['count', 'gone', 'look'].map((tool) => PACKED_TOOL + tool)),
+    );
+    expect(await scene.counting.heard(PACKED)).toEqual([]);
+    expect(await scene.counting.started()).toBe(startedBefore);
+
+    const name = randomUUID();
+    const use = (...tools: string[]) => run.use(...tools.map((tool) => intend(PACKED_TOOL + tool, { name })));
+    const first = await use('look', 'count', 'gone');
+    expect(codes(first)).toEqual(['CATALOG_DRIFT', 'completed', 'CATALOG_DRIFT']);
+    expect(first.map(({ fault }) => fault?.data)).toEqual([{ tool: 'look' }, undefined, { tool: 'gone' }]);
+    expect([await scene.counting.ran('look', name), await scene.counting.ran('count', name)]).toEqual([0, 1]);
+    expect(await look()).toMatchObject({ state: 'connected', catalogFrom: 'server', tools: 3, reason: null });
+    // What a snapshot pinned stays pinned, also when the server is started anew.
+    await scene.system.process('mcp-runner').stop();
+    await scene.system.process('mcp-runner').start();
+    expect(codes(await use('look', 'count'))).toEqual(['CATALOG_DRIFT', 'completed']);
+    run.abandon();
+
+    // The next one has the tools as the server has them.
+    await scene.send(agent);
+    const next = await worker.begin();
+    const { tools } = await given(next.ref.sessionId);
+    expect(tools.filter((tool) => tool.startsWith(PACKED_TOOL))).toEqual(['count', 'hold', 'look'].map((tool) => PACKED_TOOL + tool));
+    expect(codes(await next.use(intend(`${PACKED_TOOL}look`, { name })))).toEqual(['completed']);
+    next.abandon();
+    await scene.bus.call(pluginRegistry.uninstallPlugin, { id: PACKED });
+  },
+);
+
+verifies(
+  ['R-MCP-15#1', 'R-MCP-15#2'],
+  'a list is what its tools mean: other orders of keys are the same list, every change is another',
+  async () => {
+    const upstream = await relisting();
+    const transport = { type: 'http' as const, url: upstream.url };
+    const hashOf = async (tools: string): Promise<string | null> => {
+      upstream.list(tools);
+      await scene.bus.call(mcpBroker.putServer, { slug: 'relisting', transport, enabled: false });
+      const { id } = await scene.bus.call(mcpBroker.putServer, { slug: 'relisting', transport });
+      const { catalogHash, state } = await scene.bus.call(mcpBroker.testServer, { id });
+      expect(state).toBe('connected');
+      return catalogHash;
+    };
+    const base = `{"name":"a","description":"d","inputSchema":{"type":"object","properties":{"x":{"type":"string","enum":["1","2"]},"y":{"type":"integer"}},"required":["x"]}}`;
+    const first = await hashOf(`[${base}]`);
+    const turned = `{"inputSchema":{"required":["x"],"properties":{"y":{"type":"integer"},"x":{"enum":["1","2"],"type":"string"}},"type":"object"},"description":"d","name":"a"}`;
+    expect(await hashOf(`[${turned}]`)).toBe(first);
+    const changes = [
+      base.replace('"name":"a"', '"name":"b"'),
+      base.replace('"description":"d"', '"description":"D"'),
+      base.replace('"type":"integer"', '"type":"number"'),
+      base.replace('["1","2"]', '["2","1"]'),
+      base.replace('"required":["x"]', '"required":["x","y"]'),
+      base.replace('{"type":"integer"}', '{"type":"integer","default":0}'),
+      base.replace('{"name"', '{"annotations":{"readOnlyHint":true},"name"'),
+      `${base},${base.replace('"name":"a"', '"name":"b"')}`,
+    ];
+    const hashes = new Set([first]);
+    for (const change of changes) hashes.add(await hashOf(`[${change}]`));
+    expect(hashes.size).toBe(1 + changes.length);
+    upstream.close();
+  },
+);
+
+verifies(
+  'R-MCP-1#5',
+  'what a server is given in secret is in no log, started, called or failing, by reference or written out',
+  async () => {
+    const [named, inline] = [canary('catalogue'), `inline-${randomUUID()}`];
+    await scene.bus.call(mcpBroker.putSecret, { name: 'unlogged', from: 'store', value: named });
+    const both = { BY_NAME: { secret: 'unlogged' }, WRITTEN: inline };
+    const seen: string[] = [];
+    // It says back what it was sent, as some do that fail.
+    const angry = createServer((request, response) => {
+      const told = JSON.stringify(request.headers);
+      seen.push(told);
+      response.writeHead(500, told.slice(0, 10)).end(told);
+    }).listen(0, '127.0.0.1');
+    await once(angry, 'listening');
+    const url = `http://127.0.0.1:${(angry.address() as AddressInfo).port}/mcp`;
+    const failing = {
+      type: 'stdio' as const,
+      command: process.execPath,
+      args: ['-e', 'console.error(process.env); process.exit(3)'],
+      env: both,
+    };
+    const child = scene.counting.server('unlogged');
+    if (child.transport.type !== 'stdio') throw new TypeError('counting servers are processes');
+    const working = { ...child, transport: { ...child.transport, env: { ...child.transport.env, ...both } } };
+    const replies: unknown[] = [];
+    for (const transport of [
+      failing,
+      { type: 'http' as const, url, headers: { 'X-Name': both.BY_NAME, 'X-Written': inline } },
+      working.transport,
+    ]) {
+      const { id } = await scene.bus.call(mcpBroker.putServer, { slug: 'unlogged', transport });
+      replies.push((await scene.bus.call(mcpBroker.testServer, { id })).reason);
+    }
+    expect(seen.join()).toContain(named);
+    const { run } = await begun();
+    const wrong = { name: 1, ms: 'never' };
+    expect(codes(await run.use(intend('mcp__unlogged__count', { name: 'secret' }), intend('mcp__unlogged__count', wrong)))[0]).toBe(
+      'completed',
+    );
+    run.abandon();
+    for (const service of [
+      'session-service',
+      'tool-gateway',
+      'mcp-broker',
+      'mcp-runner',
+      'skill-store',
+      'plugin-registry',
+      'admin-api',
+    ] as const) {
+      const log = scene.system.process(service).log();
+      expect(log).not.toBe('');
+      expect({ service, canaries: canariesIn(log), inline: log.includes(inline) }).toEqual({ service, canaries: [], inline: false });
+    }
+    expect(JSON.stringify(replies)).not.toContain(inline);
+    angry.close().closeAllConnections();
+  },
+);
+
+verifies(['R-MCP-2#3', 'R-MCP-2#4'], 'no file and no request sets what of a server is called without asking', async () => {
+  const permissions = { autoApprove: ['*'], alwaysAllow: ['count'], trust: true, permissions: { count: 'allow' } };
+  const transport = { type: 'inmemory', name: 'echo' };
+  const stored = async (): Promise<string> => JSON.stringify((await scene.bus.call(mcpBroker.listServers, {})).items);
+  for (const [field, value] of Object.entries(permissions)) {
+    for (const server of [{ transport, [field]: value }, { transport: { ...transport, [field]: value } }]) {
+      const desired = { apiVersion: 'ambit/v1', set: 'permitting', servers: { permitted: server } };
+      const plan = await http(scene.system, 'POST /v1/plan', { body: { desired, prune: false } });
+      const digest = plan.body['digest'] ?? 'f'.repeat(64);
+      const applied = await http(scene.system, 'POST /v1/apply', { body: { desired, prune: false, digest } });
+      expect({ field, statuses: [plan.status, applied.status] }).toEqual({ field, statuses: [400, 400] });
+      expect(applied.text).toContain(field);
+      expect(await http(scene.system, 'PUT /v1/server/permitted', { body: server })).toMatchObject({ status: 400 });
+    }
+    expect(await stored()).not.toContain(`"${field}"`);
+  }
+  const plain = { apiVersion: 'ambit/v1', set: 'permitting', servers: { permitted: { transport } } };
+  const { digest } = (await http(scene.system, 'POST /v1/plan', { body: { desired: plain, prune: false } })).body;
+  expect((await http(scene.system, 'POST /v1/apply', { body: { desired: plain, prune: false, digest } })).status).toBe(200);
+  const { body: openapi } = await http(scene.system, 'GET /v1/openapi.json');
+  const fields = fieldsOf(openapi['paths']['/v1/server/{slug}']['put']['requestBody'], openapi);
+  expect(fields).toEqual(expect.arrayContaining(['transport', 'command', 'timeouts', 'enabled']));
+  expect(fields.filter((field) => /approv|permi|trust|allow|deny|consent|confirm/i.test(field))).toEqual([]);
+  const server = (await scene.bus.call(mcpBroker.listServers, { set: 'permitting' })).items[0];
+  expect(fieldsOf({ properties: server }, openapi).filter((field) => /approv|permi|trust|allow|deny/i.test(field))).toEqual([]);
+  await scene.bus.call(mcpBroker.deleteServer, { id: server?.id ?? '' });
+});
+
+verifies(
+  'R-MCP-5#2',
+  'what a person switched off stays off when the system is prepared anew and every owner is started again',
+  async () => {
+    const [configured, switched] = [await scene.server('off-by-file'), await scene.server('off-by-hand')];
+    await scene.bus.call(mcpBroker.putServer, scene.counting.server('off-by-file', { enabled: false }));
+    expect((await http(scene.system, `POST /v1/server/${switched.id}/disable`)).status).toBe(200);
+    const restarted = ['mcp-broker', 'mcp-runner', 'plugin-registry', 'session-service'] as const;
+    for (const service of restarted) await scene.system.process(service).stop();
+    await scene.system.init();
+    for (const service of restarted) await scene.system.process(service).start();
+    for (const { id } of [configured, switched])
+      expect(await scene.bus.call(mcpBroker.testServer, { id })).toMatchObject({ state: 'disabled' });
+    const { tools } = await givenBy(await scene.agent());
+    expect(tools).toEqual(expect.arrayContaining(COUNTING));
+    expect(tools.filter((tool) => tool.startsWith('mcp__off-by-'))).toEqual([]);
+    for (const { id } of [configured, switched]) await scene.bus.call(mcpBroker.deleteServer, { id });
+  },
+);
 
 verifies(
   ['R-TOOL-8#1', 'R-TOOL-8#2', 'R-TOOL-1#3', 'R-TOOL-1#4'],

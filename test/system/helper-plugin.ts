@@ -23,6 +23,11 @@ export async function installPlugin(scene: Scene): Promise<void> {
     'server.mjs': server,
     'skills/greeting/SKILL.md': text('---\nname: greeting\ndescription: How to greet.\n---\n\nSay hello.\n'),
   };
+  await installFiles(scene, files);
+}
+
+/** Installs a package of these files; `server.mjs` is the one that may be run. */
+export async function installFiles(scene: Scene, files: Readonly<Record<string, Buffer>>): Promise<void> {
   const entries: FileEntry[] = [];
   for (const [path, bytes] of Object.entries(files)) {
     const digest = createHash('sha256').update(bytes).digest('hex');
