@@ -412,7 +412,7 @@ verifies(
     expect(packed).toMatchObject(listed);
     const { warnings } = await scene.bus.call(pluginRegistry.getPlugin, { id: PACKED });
     expect(warnings).toEqual([expect.stringContaining('tool 4'), expect.stringContaining('mcp-catalogues/absent.json')]);
-    await scene.system.process('mcp-broker').stop();
+    await scene.system.process('mcp-broker').kill();
     await scene.system.process('mcp-broker').start();
     expect(await look()).toMatchObject(listed);
     const { worker, agent, run } = await begun();
@@ -429,9 +429,7 @@ verifies(
     expect(first.map(({ fault }) => fault?.data)).toEqual([{ tool: 'look' }, undefined, { tool: 'gone' }]);
     expect([await scene.counting.ran('look', name), await scene.counting.ran('count', name)]).toEqual([0, 1]);
     expect(await look()).toMatchObject({ state: 'connected', catalogFrom: 'server', tools: 3, reason: null });
-    // What a snapshot pinned stays pinned, also when the server is started anew.
-    await scene.system.process('mcp-runner').stop();
-    await scene.system.process('mcp-runner').start();
+    // What a snapshot pinned stays pinned, also when the server's own list is known.
     expect(codes(await use('look', 'count'))).toEqual(['CATALOG_DRIFT', 'completed']);
     run.abandon();
 
@@ -576,9 +574,9 @@ verifies(
     await scene.bus.call(mcpBroker.putServer, scene.counting.server('off-by-file', { enabled: false }));
     expect((await http(scene.system, `POST /v1/server/${switched.id}/disable`)).status).toBe(200);
     const restarted = ['mcp-broker', 'mcp-runner', 'plugin-registry', 'session-service'] as const;
-    for (const service of restarted) await scene.system.process(service).stop();
+    await Promise.all(restarted.map((service) => scene.system.process(service).stop()));
     await scene.system.init();
-    for (const service of restarted) await scene.system.process(service).start();
+    await Promise.all(restarted.map((service) => scene.system.process(service).start()));
     for (const { id } of [configured, switched])
       expect(await scene.bus.call(mcpBroker.testServer, { id })).toMatchObject({ state: 'disabled' });
     const { tools } = await givenBy(await scene.agent());
