@@ -14,8 +14,8 @@ import { verifies } from '../verifies.js';
 
 jest.setTimeout(180_000);
 
-const program = fileURLToPath(new URL('../../../examples/mcp-client/dist/client.js', import.meta.url));
-const everything = fileURLToPath(new URL('../../../tools/conformance/upstream.mjs', import.meta.url));
+const program = fileURLToPath(new URL('../../examples/mcp-client/dist/client.js', import.meta.url));
+const everything = fileURLToPath(new URL('../../tools/conformance/upstream.mjs', import.meta.url));
 
 let scene: Scene;
 const clients: Client[] = [];
