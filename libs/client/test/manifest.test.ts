@@ -57,6 +57,7 @@ servers:
     instances: { scope: per-agent, idleStop: 10m, memory: 512Mi }
     timeouts: { start: 45s, call: 2m, onProgress: extend }
   wiki: { url: '\${WIKI}', type: sse, headers: { authorization: { secret: jira-token } } }
+  github: { url: 'https://mcp.github.example/mcp', auth: { type: oauth, credentials: user, clientId: Iv1.8a61, clientSecret: { secret: jira-token }, scopes: [repo] } }
 agents:
   support:
     servers: [jira]
@@ -77,6 +78,16 @@ notify:
     type: 'sse',
     url: 'https://wiki.example/mcp',
     headers: { authorization: { secret: 'jira-token' } },
+  });
+  expect(desired.servers['github']?.transport).toMatchObject({
+    type: 'http',
+    authorization: {
+      type: 'interactive',
+      credentials: 'user',
+      clientId: 'Iv1.8a61',
+      clientSecret: { secret: 'jira-token' },
+      scopes: ['repo'],
+    },
   });
   expect(desired.notify).toEqual([
     {
@@ -103,7 +114,7 @@ access:
   - { who: 'dana', role: boss }
 `),
   ).toEqual([
-    expect.stringMatching(/^5: servers\.jira\.autoApprove: there is no such field; it takes url, type, headers, command, /),
+    expect.stringMatching(/^5: servers\.jira\.autoApprove: there is no such field; it takes url, type, headers, auth, command, /),
     '5: servers.jira: a server has either url or command',
     '6: servers.wiki.url: the environment has no WIKI; set it, or write ${WIKI:-a default}',
     '9: agents.support.servers: this is blank; write all, none or a list of names; leaving it out means none',
@@ -142,8 +153,8 @@ it.each([
   ['notify: [{ events: [call.parked], webhook: { url: "https://x", sign: key } }]\n', '3: notify.0.webhook.sign: { secret: <name> }'],
   ['retention: { audit: 400d }\n', '3: retention: retention rules are not supported by this version of Ambit; take the section out'],
   [
-    'servers: { s: { url: "https://x", auth: { type: oauth } } }\n',
-    '3: servers.s.auth: authorisation of servers is not supported by this version of Ambit; take the field out, or send a secret in headers',
+    'servers: { s: { command: npx, auth: { type: oauth } } }\n',
+    '3: servers.s: headers, type and auth belong to url; a command takes args and env',
   ],
   ['set: again\n', '3: this is not YAML: Map keys must be unique'],
   ['skills: { x: { source: ./gone } }\n', expect.stringContaining('skills.x.source: ') as unknown as string],

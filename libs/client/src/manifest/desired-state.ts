@@ -1,5 +1,5 @@
 import { listFromDocument, PolicyDocument } from '@ambit/capability';
-import { DesiredState, type FileEntry } from '@ambit/contracts';
+import { DesiredState, type Authorization, type FileEntry } from '@ambit/contracts';
 import type { z } from 'zod';
 import type { AgentEntry, ManifestDocument, ServerEntry } from './document.js';
 
@@ -38,12 +38,15 @@ export function desiredStateOf(manifest: ManifestDocument, files: ManifestFiles)
 }
 
 function serverOf(server: ServerEntry): Server {
-  const { url, type, headers, command, args, env, instances, timeouts, ...same } = server;
+  const { url, type, headers, auth, command, args, env, instances, timeouts, ...same } = server;
   const { idleStop, memory, ...bounds } = instances ?? {};
   const { start, call, ...progress } = timeouts ?? {};
   return {
     ...same,
-    transport: command === undefined ? { type: type ?? 'http', url: url ?? '', headers } : { type: 'stdio', command, args, env },
+    transport:
+      command === undefined
+        ? { type: type ?? 'http', url: url ?? '', headers, ...authorizationOf(auth) }
+        : { type: 'stdio', command, args, env },
     instances: {
       ...bounds,
       ...(idleStop === undefined ? {} : { idleStopMs: idleStop }),
@@ -51,6 +54,12 @@ function serverOf(server: ServerEntry): Server {
     },
     timeouts: { ...progress, ...(start === undefined ? {} : { startMs: start }), ...(call === undefined ? {} : { callMs: call }) },
   };
+}
+
+/** Left out where the file says nothing of it. */
+function authorizationOf(auth: ServerEntry['auth']): { authorization?: Authorization } {
+  if (auth === undefined) return {};
+  return { authorization: auth.type === 'oauth' ? { ...auth, type: 'interactive' } : auth };
 }
 
 function agentOf(agent: AgentEntry, instructions: string): NonNullable<Input['agents']>[string] {

@@ -2,6 +2,7 @@ import { PolicyDocument } from '@ambit/capability';
 import {
   AgentDocument,
   AgentId,
+  Authorization,
   Instances,
   Limits,
   MatchRule,
@@ -37,6 +38,10 @@ const SecretSource = z.discriminatedUnion(
   { error: '{ from: env, key: NAME }, { from: file, path: /a/path } or { from: store }' },
 );
 
+/** As people call it: a person signs in. */
+const [none, interactive, ...byItself] = Authorization.options;
+const Auth = z.discriminatedUnion('type', [interactive.extend({ type: z.literal('oauth') }), none, ...byItself]);
+
 const ServerEntry = z
   .strictObject({
     url: z
@@ -45,6 +50,10 @@ const ServerEntry = z
       .optional(),
     type: z.enum(['http', 'sse']).optional().meta({ description: 'How a server at `url` speaks; http where it is left out' }),
     headers: Values.optional(),
+    auth: Auth.optional().meta({
+      description:
+        'How we come to an access token: `oauth` by a person’s sign-in; where it is left out, the same, once for everybody, if the server asks',
+    }),
     command: text(1_024).optional(),
     args: z.array(z.string().max(8_192)).max(256).optional(),
     env: Values.optional(),
@@ -68,8 +77,8 @@ const ServerEntry = z
     'args and env belong to command; a server at a url takes headers',
   )
   .refine(
-    (server) => server.command === undefined || (server.headers === undefined && server.type === undefined),
-    'headers and type belong to url; a command takes args and env',
+    (server) => server.command === undefined || (server.headers === undefined && server.type === undefined && server.auth === undefined),
+    'headers, type and auth belong to url; a command takes args and env',
   );
 export type ServerEntry = z.output<typeof ServerEntry>;
 

@@ -13,36 +13,19 @@ export function takeOutUnsupported(document: unknown): { readonly rest: unknown;
     if (what === undefined) rest[name] = value;
     else problems.push({ path: [name], text: `${what} are not supported by this version of Ambit; take the section out` });
   }
-  rest['servers'] = without(
-    rest['servers'],
-    { section: 'servers', field: 'auth', what: 'authorisation of servers', instead: ', or send a secret in headers' },
-    problems,
-  );
-  rest['plugins'] = without(
-    rest['plugins'],
-    { section: 'plugins', field: 'publisher', what: 'a publisher’s trust', instead: '' },
-    problems,
-  );
-  for (const section of ['servers', 'plugins']) if (rest[section] === undefined) delete rest[section];
+  if (rest['plugins'] !== undefined) rest['plugins'] = withoutPublisher(rest['plugins'], problems);
   return { rest, problems };
 }
 
-interface Field {
-  readonly section: string;
-  readonly field: string;
-  readonly what: string;
-  readonly instead: string;
-}
-
-function without(entries: unknown, { section, field, what, instead }: Field, problems: Problem[]): unknown {
+function withoutPublisher(entries: unknown, problems: Problem[]): unknown {
   if (!isMap(entries)) return entries;
   return Object.fromEntries(
     Object.entries(entries).map(([name, entry]) => {
-      if (!isMap(entry) || !Object.hasOwn(entry, field)) return [name, entry];
-      const { [field]: _taken, ...kept } = entry;
+      if (!isMap(entry) || !Object.hasOwn(entry, 'publisher')) return [name, entry];
+      const { publisher: _taken, ...kept } = entry;
       problems.push({
-        path: [section, name, field],
-        text: `${what} is not supported by this version of Ambit; take the field out${instead}`,
+        path: ['plugins', name, 'publisher'],
+        text: 'a publisher’s trust is not supported by this version of Ambit; take the field out',
       });
       return [name, kept];
     }),
