@@ -191,7 +191,8 @@ it('each service is restarted in turn while calls go on: none of them fails', as
     }),
   );
   for (const [service, count] of Object.entries(replicas) as [ServiceName, number][])
-    for (let replica = 1; replica <= count; replica++) {
+    // Of those that share a queue one stands for the others.
+    for (let replica = 1; replica <= (service === 'mcp-edge' ? count : 1); replica++) {
       const process = scene.system.process(service, replica);
       // What spreads requests hears of it when readiness ends, before the process does.
       if (service === 'mcp-edge') client.without(replica - 1);

@@ -48,7 +48,7 @@ export class ServiceProcess {
     const { program, environment, logFile, label } = this.#options;
     const child = startGuarded({
       command: process.execPath,
-      args: ['--enable-source-maps', program],
+      args: [program],
       env: environment,
       output: { file: logFile },
       graceSeconds: 10,

@@ -29,7 +29,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const WITHOUT_DATABASE: ReadonlySet<string> = new Set(['mcp-runner', 'mcp-edge']);
 
 export interface SystemOptions {
-  /** In the order of starting. @default all of them */
+  /** In the order of starting. @default all of them, mcp-edge only where `replicas` names it */
   readonly services?: readonly ServiceName[];
   /** Processes of a service. @default one of each */
   readonly replicas?: Partial<Record<ServiceName, number>>;
@@ -140,7 +140,8 @@ async function build({ options, folder, undo, stop }: Building): Promise<System>
   const logs = join(root, 'coverage', 'logs', `${process.pid}-${Date.now()}`);
   await mkdir(logs, { recursive: true });
   const processes = new Map<string, ServiceProcess>();
-  for (const name of options.services ?? (Object.keys(services) as ServiceName[])) {
+  const wanted = (Object.keys(services) as ServiceName[]).filter((name) => name !== 'mcp-edge' || options.replicas?.[name] !== undefined);
+  for (const name of options.services ?? wanted) {
     for (let replica = 1; replica <= (options.replicas?.[name] ?? 1); replica++) {
       const label = replica === 1 ? name : `${name}-${replica}`;
       const opsPort = await freePort();
