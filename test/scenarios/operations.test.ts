@@ -42,7 +42,7 @@ const failing = fileURLToPath(new URL('../fixtures/failing-server.mjs', import.m
 
 let scene: Scene;
 beforeAll(async () => {
-  scene = await Scene.start();
+  scene = await Scene.start({ replicas: { 'mcp-edge': 1 } });
   await scene.server('one');
   await scene.server('slow');
   await installPlugin(scene);

@@ -18,7 +18,7 @@ const Info = z.object({
 
 let system: System;
 beforeAll(async () => {
-  system = await startSystem();
+  system = await startSystem({ services: names });
   await system.bus.call(sessionService.putAgent, { id: 'guide', model: 'literal' });
 });
 afterAll(() => system?.stop());
