@@ -1,8 +1,8 @@
+import { BoundedMap } from '@ambit/capability';
 import { createHash } from 'node:crypto';
 import { Bus } from '@ambit/bus';
 import { adminApi, Fault, type EdgeToken, type Principal, type Via } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
-import { BoundedMap } from './domain/bounded-map.js';
 
 /** A revoked token holds no longer than this. */
 const REMEMBER_MS = 2_000;

@@ -1,9 +1,8 @@
 import { Bus } from '@ambit/bus';
-import { readSnapshot, type SnapshotRecord } from '@ambit/capability';
+import { BoundedMap, readSnapshot, type SnapshotRecord } from '@ambit/capability';
 import { Fault, mcpBroker, sessionService, type ToolDefinition } from '@ambit/contracts';
 import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
-import { BoundedMap } from './domain/bounded-map.js';
 import type { Definitions } from './domain/shown-tools.js';
 
 const SNAPSHOTS = 256;

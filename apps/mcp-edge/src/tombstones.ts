@@ -1,7 +1,7 @@
+import { BoundedMap } from '@ambit/capability';
 import { Bus } from '@ambit/bus';
 import { buckets } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
-import { BoundedMap } from './domain/bounded-map.js';
 
 const BUCKET = buckets.tombstones.name;
 const ASK_MS = 2_000;

@@ -1,8 +1,7 @@
 import { Bus } from '@ambit/bus';
-import { sha256Hex, type SnapshotRecord } from '@ambit/capability';
+import { BoundedMap, sha256Hex, type SnapshotRecord } from '@ambit/capability';
 import { sessionService, type Output } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
-import { BoundedMap } from './domain/bounded-map.js';
 import { shownTools, type Naming, type ShownTool } from './domain/shown-tools.js';
 import type { Caller } from './edge-tokens.service.js';
 import { SnapshotReader } from './snapshot.reader.js';

@@ -1,6 +1,6 @@
 import { fault, sessionService, type Agent, type Authority } from '@ambit/contracts';
 import { OutboxRelay } from '@ambit/db';
-import { narrowerMode, policyInSlot, readSnapshot } from '@ambit/capability';
+import { BoundedMap, narrowerMode, policyInSlot, readSnapshot } from '@ambit/capability';
 import { Inject, Injectable } from '@nestjs/common';
 import { agents } from './agent.repository.js';
 import { readablePolicy } from './domain/unreadable-policy.js';
@@ -8,7 +8,6 @@ import { tokensOf } from './domain/attempt.js';
 import { hasEnded, remainingMs, type RunRecord } from './domain/run-state.js';
 import { FenceReader } from './fence.service.js';
 import { Journal } from './journal.service.js';
-import { Lru } from './lru.js';
 import { Rebuild } from './rebuild.service.js';
 import { runs } from './run.repository.js';
 import { sessions } from './session.repository.js';
@@ -28,7 +27,7 @@ interface KnownSkills {
 /** Says what a run may do now, together with the place in the journal on which its claims are fenced. */
 @Injectable()
 export class AuthorityService {
-  readonly #skills = new Lru<KnownSkills>(500);
+  readonly #skills = new BoundedMap<string, KnownSkills>(500);
 
   constructor(
     private readonly transactions: Transactions,

@@ -1,8 +1,7 @@
 import { Bus, type Call } from '@ambit/bus';
-import { allows } from '@ambit/capability';
+import { BoundedMap, allows } from '@ambit/capability';
 import { mcpBroker, type Policy, type ServerHead, type ServerSkill, type ToolDefinition } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
-import { Lru } from './lru.js';
 
 const KEPT = 500;
 const AT_ONCE = 8;
@@ -11,8 +10,8 @@ const MAX_PAGES = 256;
 /** The tools of servers by the hash of their list: a hash never names another list, so what was read is kept. */
 @Injectable()
 export class Catalogues {
-  readonly #kept = new Lru<readonly ToolDefinition[]>(KEPT);
-  readonly #keptSkills = new Lru<readonly ServerSkill[]>(KEPT);
+  readonly #kept = new BoundedMap<string, readonly ToolDefinition[]>(KEPT);
+  readonly #keptSkills = new BoundedMap<string, readonly ServerSkill[]>(KEPT);
 
   constructor(private readonly bus: Bus) {}
 

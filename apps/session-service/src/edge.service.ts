@@ -7,6 +7,7 @@ import { withFingerprint } from './domain/fingerprints.js';
 import { hasEnded, type RunRecord } from './domain/run-state.js';
 import { uuidV7 } from './ids.js';
 import type { Prepared } from './ingress.service.js';
+import { newRun, type Beginning } from './new-run.js';
 import { newSession } from './new-session.js';
 import { runs } from './run.repository.js';
 import { sessions, type SessionRecord } from './session.repository.js';
@@ -83,41 +84,10 @@ export class EdgeService {
     return opened(run);
   }
 
-  async #begin(
-    unit: Unit,
-    { agent, session, prepared, principal }: Pick<Open, 'principal'> & { agent: Agent; session: SessionRecord; prepared: Prepared },
-  ): Promise<RunRecord> {
-    const id = uuidV7(unit.now.getTime());
-    const { fingerprint, degraded } = prepared.projection;
-    const run: RunRecord = {
-      id,
-      originRunId: id,
-      sessionId: session.id,
-      agentId: agent.id,
-      projectId: session.projectId,
-      kind: 'edge',
-      status: 'running',
-      attempt: 0,
-      fingerprint,
-      fingerprints: [fingerprint],
-      degraded: [...degraded],
-      pool: session.workspaceId ?? 'shared',
-      principal,
-      roles: [],
-      replyTo: null,
-      resumes: null,
-      fault: null,
-      stateVersion: 1,
-      agentVersion: agent.version,
-      policyVersion: agent.policyVersion,
-      jobVersion: 1,
-      uncounted: 0,
-      createdAt: unit.now.toISOString(),
-      startedAt: null,
-      endedAt: null,
-    };
+  async #begin(unit: Unit, beginning: Beginning): Promise<RunRecord> {
+    const run = newRun(beginning, unit.now, { id: uuidV7(unit.now.getTime()), kind: 'edge', status: 'running' });
     await runs.create(unit, run);
-    await this.snapshots.give(unit, session.id, prepared);
+    await this.snapshots.give(unit, run.sessionId, beginning.prepared);
     return run;
   }
 

@@ -1,5 +1,6 @@
 import { Bus, type Call } from '@ambit/bus';
 import {
+  BoundedMap,
   cacheKey,
   canonicalRecord,
   compose,
@@ -16,7 +17,6 @@ import { agents } from './agent.repository.js';
 import { Catalogues } from './catalogues.service.js';
 import { compositionOf, keyOfWorld, versionsOf, type Answered, type Seen, type Whose } from './domain/world.js';
 import { FenceReader, fencesOf } from './fence.service.js';
-import { Lru } from './lru.js';
 import { Transactions } from './transactions.repository.js';
 
 /** A composed world, by its fingerprint. The text is there only where it was composed just now. */
@@ -47,11 +47,11 @@ const TRIES = 3;
 @Injectable()
 export class Ingress {
   /** By world: which fields of the subject its filters read. */
-  readonly #consulted = new Lru<readonly SubjectField[]>(KEPT);
+  readonly #consulted = new BoundedMap<string, readonly SubjectField[]>(KEPT);
   /** By world and those fields: what was composed. */
-  readonly #projections = new Lru<Projection>(KEPT);
+  readonly #projections = new BoundedMap<string, Projection>(KEPT);
   /** By project: what plugins contributed when they were asked last. */
-  readonly #slots = new Lru<Seen['slots']>(PROJECTS);
+  readonly #slots = new BoundedMap<string, Seen['slots']>(PROJECTS);
   readonly #composed: ReturnType<Metrics['counter']>;
   /** Compositions made by this process; a request on an unchanged world adds none. */
   compositions = 0;

@@ -1,29 +1,22 @@
-import type { Agent, Principal } from '@ambit/contracts';
+import type { Agent } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { runJob } from './domain/facts.js';
 import type { RunRecord } from './domain/run-state.js';
 import { uuidV7 } from './ids.js';
-import type { Prepared } from './ingress.service.js';
 import { Instructions } from './instruction.service.js';
+import { newRun, type Beginning } from './new-run.js';
 import { runs } from './run.repository.js';
 import type { SessionRecord } from './session.repository.js';
 import { Snapshots } from './snapshot.service.js';
 import type { Unit } from './transactions.repository.js';
 
-export interface Launch {
-  readonly agent: Agent;
-  readonly session: SessionRecord;
-  readonly prepared: Prepared;
-  readonly principal: Principal;
+export interface Launch extends Beginning {
   readonly roles: readonly string[];
   readonly replyTo: string | null;
   readonly traceparent?: string | undefined;
   /** The suspended run that this one goes on with, and the id that it therefore has. */
   readonly resumes?: { readonly run: RunRecord; readonly id: string };
 }
-
-/** The pool whose workers can take a session's runs. */
-const poolOf = (session: Pick<SessionRecord, 'workspaceId'>): string => session.workspaceId ?? 'shared';
 
 /** What the job of a run carries of its agent and session, as they are when it is offered. */
 export const jobOf = (agent: Agent, session: Pick<SessionRecord, 'workspaceId'>, run: Pick<RunRecord, 'degraded'>) => ({
@@ -47,37 +40,18 @@ export class Launcher {
     { agent, session, prepared, principal, roles, replyTo, traceparent, resumes }: Launch,
   ): Promise<RunRecord | undefined> {
     const id = resumes?.id ?? uuidV7(unit.now.getTime());
-    const { fingerprint } = prepared.projection;
-    const run: RunRecord = {
+    const run = newRun({ agent, session, prepared, principal }, unit.now, {
       id,
-      originRunId: resumes?.run.originRunId ?? id,
-      sessionId: session.id,
-      agentId: agent.id,
-      projectId: session.projectId,
       kind: 'worker',
       status: 'queued',
-      attempt: 0,
-      fingerprint,
-      fingerprints: [fingerprint],
-      degraded: [...prepared.projection.degraded],
-      pool: poolOf(session),
-      principal,
+      originRunId: resumes?.run.originRunId ?? id,
       roles,
       replyTo,
       resumes: resumes?.run.id ?? null,
-      fault: null,
-      stateVersion: 1,
-      agentVersion: agent.version,
-      policyVersion: agent.policyVersion,
-      jobVersion: 1,
-      uncounted: 0,
-      createdAt: unit.now.toISOString(),
-      startedAt: null,
-      endedAt: null,
-    };
+    });
     if (!(await runs.create(unit, run))) return undefined;
     await this.snapshots.give(unit, session.id, prepared);
-    const instructions = await this.instructions.of(unit.sql, agent, fingerprint);
+    const instructions = await this.instructions.of(unit.sql, agent, run.fingerprint);
     unit.tell(runJob(run, { ...jobOf(agent, session, run), instructions }, traceparent));
     return run;
   }

@@ -1,3 +1,4 @@
+import { BoundedMap } from '@ambit/capability';
 import { gzipSync } from 'node:zlib';
 import type { Call } from '@ambit/bus';
 import {
@@ -18,7 +19,6 @@ import { mappingPublished, snapshotPublished } from './domain/facts.js';
 import type { Whose } from './domain/world.js';
 import { Ingress, type Prepared } from './ingress.service.js';
 import { JetStream } from './jetstream.service.js';
-import { Lru } from './lru.js';
 import { placeFrom } from './paging.js';
 import { sessions } from './session.repository.js';
 import { snapshots, type SnapshotRow } from './snapshot.repository.js';
@@ -35,7 +35,7 @@ const CHUNK = 256 * 1024;
 /** Keeps snapshots and mappings: in Postgres, which is the truth, and in the buckets, from which runs read them. */
 @Injectable()
 export class Snapshots {
-  readonly #seenAt = new Lru<number>(2_000);
+  readonly #seenAt = new BoundedMap<string, number>(2_000);
 
   constructor(
     private readonly ingress: Ingress,

@@ -1,8 +1,7 @@
-import { excerptOf, PREVIEW_BYTES, previewArguments } from '@ambit/capability';
+import { BoundedMap, excerptOf, PREVIEW_BYTES, previewArguments } from '@ambit/capability';
 import { Bus } from '@ambit/bus';
 import { mcpBroker, type Server, type Target } from '@ambit/contracts';
 import { Inject, Injectable } from '@nestjs/common';
-import { BoundedMap } from './domain/bounded-map.js';
 
 type Kept = Server['argumentsKept'];
 

@@ -1,8 +1,8 @@
+import { BoundedMap } from '@ambit/capability';
 import { Bus } from '@ambit/bus';
 import { sessionService, type Authority } from '@ambit/contracts';
 import { Fault } from '@ambit/contracts';
 import { Injectable, Inject } from '@nestjs/common';
-import { BoundedMap } from './domain/bounded-map.js';
 
 const MAX_RUNS = 10_000;
 

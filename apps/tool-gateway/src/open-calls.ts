@@ -1,7 +1,7 @@
+import { BoundedMap } from '@ambit/capability';
 import type { CallLog, Claim } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import type { CallEnd } from './domain/call-end.js';
-import { BoundedMap } from './domain/bounded-map.js';
 
 const MAX_ABORTED = 10_000;
 const LOGS_KEPT = 50;

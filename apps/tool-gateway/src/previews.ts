@@ -1,7 +1,7 @@
+import { BoundedMap } from '@ambit/capability';
 import type { Claim } from '@ambit/contracts';
 import { Inject, Injectable } from '@nestjs/common';
 import { ArgumentsPolicy } from './arguments.policy.js';
-import { BoundedMap } from './domain/bounded-map.js';
 
 /** Arguments that wait at most: Postgres may be away for long. */
 const WAITING = 5_000;

@@ -1,10 +1,9 @@
-import { digestOf, type SnapshotTool } from '@ambit/capability';
+import { BoundedMap, digestOf, type SnapshotTool } from '@ambit/capability';
 import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
 import { Ajv } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { Options, ValidateFunction } from 'ajv';
-import { BoundedMap } from './domain/bounded-map.js';
 
 const MAX_SCHEMAS = 5_000;
 const OPTIONS: Options = {

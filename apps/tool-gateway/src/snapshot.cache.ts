@@ -1,11 +1,10 @@
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { Bus } from '@ambit/bus';
-import { readSnapshot, type SnapshotRecord, type SnapshotTool } from '@ambit/capability';
+import { BoundedMap, readSnapshot, type SnapshotRecord, type SnapshotTool } from '@ambit/capability';
 import { buckets, sessionService, SnapshotHead, snapshotKey } from '@ambit/contracts';
 import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
-import { BoundedMap } from './domain/bounded-map.js';
 
 const MAX_SNAPSHOTS = 256;
 /** Larger than any record that composition makes. */

@@ -1,4 +1,4 @@
-import { digestOf } from '@ambit/capability';
+import { BoundedMap, digestOf } from '@ambit/capability';
 import { Bus } from '@ambit/bus';
 import {
   buckets,
@@ -18,7 +18,6 @@ import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShut
 import { Kvm, type KV, type KvEntry } from '@nats-io/kv';
 import type { QueuedIterator } from '@nats-io/nats-core';
 import { z } from 'zod';
-import { BoundedMap } from './domain/bounded-map.js';
 import { checkToolset } from './domain/check-toolset.js';
 import { ToolsetRepository, type StoredToolset } from './toolset.repository.js';
 

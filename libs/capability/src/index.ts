@@ -1,4 +1,5 @@
 export { ARGUMENT_LIMITS, BadArguments, isObject, parseArguments } from './arguments.js';
+export { BoundedMap } from './bounded-map.js';
 export {
   byCodeUnit,
   canonicalJson,

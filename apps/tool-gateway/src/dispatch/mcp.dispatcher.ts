@@ -1,9 +1,8 @@
 import { Bus } from '@ambit/bus';
-import { definitionHash, isObject, type SnapshotTool } from '@ambit/capability';
+import { BoundedMap, definitionHash, isObject, type SnapshotTool } from '@ambit/capability';
 import { Fault, mcpBroker, type JsonObject, type Output } from '@ambit/contracts';
 import { Inject, Injectable } from '@nestjs/common';
 import { setTimeout as pause } from 'node:timers/promises';
-import { BoundedMap } from '../domain/bounded-map.js';
 import { stopped, type DispatchEnd, type ToolResult } from '../domain/call-end.js';
 import { GatewayLease } from '../gateway.lease.js';
 import { afterGrace, type Dispatch, type Dispatcher } from './dispatch.js';

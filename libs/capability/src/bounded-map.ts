@@ -1,4 +1,4 @@
-/** A map that forgets what was not used for longest once it is full. */
+/** A map of at most `max` entries: once it is full, each new one takes the place of what was not read or written for longest. */
 export class BoundedMap<K, V> {
   readonly #entries = new Map<K, V>();
 
@@ -36,5 +36,13 @@ export class BoundedMap<K, V> {
 
   values(): Iterable<V> {
     return this.#entries.values();
+  }
+
+  entries(): Iterable<[K, V]> {
+    return this.#entries.entries();
+  }
+
+  clear(): void {
+    this.#entries.clear();
   }
 }
