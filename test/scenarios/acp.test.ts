@@ -394,6 +394,14 @@ verifies(
     expect(answer.body).toMatchObject({ code: 'BAD_ARGUMENTS' });
     expect(await scene.counting.ran('count', name)).toBe(0);
     await run.finish('completed');
+
+    // Nor does a worker of another kind get what an ACP agent comes to the edge with.
+    const other = await scene.agent();
+    const worker = await scene.worker(other);
+    await scene.send(other);
+    const begun = await worker.begin();
+    await expect(worker.call(sessionService.openRunEdge, begun.ref)).rejects.toMatchObject({ code: 'AGENT_KIND' });
+    await begun.finish('completed');
   },
 );
 

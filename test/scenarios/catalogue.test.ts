@@ -14,7 +14,7 @@ import {
 import { afterAll, beforeAll, expect, jest } from '@jest/globals';
 import { canariesIn, canary } from '@ambit/testing';
 import { jetstreamManager } from '@nats-io/jetstream';
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -78,6 +78,7 @@ async function explained(sessionId: string): Promise<string[]> {
   const answers = await Promise.all(names.map((name) => scene.bus.call(sessionService.explain, { sessionId, kind: 'tool', name })));
   return answers.filter(({ visible }) => visible).map(({ name }) => name);
 }
+const hex = (): string => randomBytes(32).toString('hex');
 const codes = (results: Awaited<ReturnType<HandRun['use']>>): string[] => results.map(({ fault, status }) => fault?.code ?? status);
 const configurable = async (agentId?: string): Promise<string[]> => {
   const { status, body } = await http(scene.system, `GET /v1/tool${agentId === undefined ? '' : `?agentId=${agentId}`}`);
@@ -429,6 +430,23 @@ verifies(
     expect(first.map(({ fault }) => fault?.data)).toEqual([{ tool: 'look' }, undefined, { tool: 'gone' }]);
     expect([await scene.counting.ran('look', name), await scene.counting.ran('count', name)]).toEqual([0, 1]);
     expect(await look()).toMatchObject({ state: 'connected', catalogFrom: 'server', tools: 3, reason: null });
+    // The owner of the instance says so itself, whoever asks.
+    const { configGeneration, bindingHash } = await look();
+    const pin = { configGeneration, bindingHash };
+    const ids = { agentId: agent.id, sessionId: run.ref.sessionId };
+    const { instanceId, leaseRevision } = await scene.bus.call(
+      mcpBroker.ensureInstance,
+      { ...pin, ...ids },
+      { keys: { serverId: packed.id } },
+    );
+    const direct = { ...pin, serverId: packed.id, leaseRevision, operationId: hex(), gatewayId: randomUUID(), callTimeoutMs: 10_000 };
+    const drifted = scene.bus.call(
+      mcpBroker.executeCall,
+      { ...direct, tool: 'count', arguments: { name }, definition: hex() },
+      { keys: { instanceId } },
+    );
+    await expect(drifted).rejects.toMatchObject({ code: 'CATALOG_DRIFT', data: { tool: 'count' } });
+    expect(await scene.counting.ran('count', name)).toBe(1);
     // What a snapshot pinned stays pinned, also when the server's own list is known.
     expect(codes(await use('look', 'count'))).toEqual(['CATALOG_DRIFT', 'completed']);
     run.abandon();

@@ -1,9 +1,9 @@
 // Long because one running system serves every scenario of the edge: starting it takes longer than all of them.
 import { Client, StreamableHTTPClientTransport, type ClientOptions } from '@modelcontextprotocol/client';
-import { mcpBroker, sessionService, toolGateway, type Agent } from '@ambit/contracts';
+import { adminApi, mcpBroker, sessionService, toolGateway, type Agent } from '@ambit/contracts';
 import { until } from '@ambit/testing';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { execFile } from 'node:child_process';
 import { request } from 'node:http';
 import { promisify } from 'node:util';
@@ -186,6 +186,12 @@ it('a token lets its own clients in, and only while it is good', async () => {
   const session = await sessionOf(token);
   expect((await http(scene.system, `DELETE /v1/edge-token/${id}`)).body).toEqual({ revoked: true });
   await until(async () => (await send(token, { body: list, headers: { 'mcp-session-id': session } })).status === 401);
+  for (const one of [token, 'none of ours'])
+    await expect(scene.bus.call(adminApi.resolveEdgeToken, { hash: createHash('sha256').update(one).digest('hex') })).rejects.toMatchObject(
+      {
+        code: 'EDGE_TOKEN_UNKNOWN',
+      },
+    );
 });
 
 it('a session is its token’s alone, as it was sealed, until its client ends it', async () => {

@@ -19,6 +19,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { intend, type HandRun } from '../system/by-hand.js';
+import { factsOf } from '../system/facts.js';
 import { alice, Scene } from '../system/scene.js';
 import { putSkill } from '../system/skills.js';
 import { lists, startSdkServer, type SdkServer } from '../system/sdk-server.js';
@@ -125,6 +126,13 @@ for (const eras of ['legacy', 'modern'] as const) {
       status: 'answered',
     });
     expect(await answerOf(filled)).toMatchObject({ action: 'accept', content: { name: 'Ada', size: 'l' } });
+    // Its gateway answers no server once the call has ended.
+    const { claim } = await factsOf(scene.system.connection, filled.run.ref, { step: 0, callId: interaction.callId });
+    if (claim === undefined) throw new Error('the call was claimed');
+    const late = { operationId: claim.operationId, serverId: server.id, number: 1, kind: 'roots' as const, params: {} };
+    await expect(scene.bus.call(toolGateway.askBack, late, { keys: { gatewayId: claim.gatewayId } })).rejects.toMatchObject({
+      code: 'NO_CALL',
+    });
     expect(await filled.run.finish('completed')).toMatchObject({ status: 'completed' });
 
     const declined = await working(server, form);

@@ -121,6 +121,16 @@ verifies(
       const { system } = scene;
       const put = await http(system, 'PUT /v1/server/wiki', { body: { transport: { type: 'http', url: upstream.url } } });
       const at = `/v1/server/${String(put.body['id'])}`;
+      // Until then a call says what is missing: no person whom the run is for could give it.
+      await until(async () => (await http(system, `GET ${at}`)).body['state'] === 'connected', 30_000);
+      const agent = await scene.agent();
+      await scene.send(agent);
+      const run = await (await scene.worker(agent)).begin();
+      expect(await run.use(intend('mcp__wiki__whoami', {}))).toMatchObject([
+        { status: 'refused', fault: { code: 'AUTHORIZATION_REQUIRED', data: { credentials: 'shared' } } },
+      ]);
+      expect(upstream.executed).toBe(1);
+      await run.finish('completed');
       const client = await tokenFor(system, { principal: 'user:carl', role: 'client' });
       expect((await http(system, `POST ${at}/authorize`, { token: client, body: {} })).status).toBe(403);
       const first = await http(system, `POST ${at}/authorize`, { body: {} });

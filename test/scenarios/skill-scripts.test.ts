@@ -123,6 +123,10 @@ verifies(
       ]);
 
     await scene.bus.call(skillStore.disableScript, { agentId: at.agentId, name: 'report', path: 'scripts/report.sh' });
+    const { agentId, name, digest } = skill;
+    expect(await code(scene.bus.call(skillStore.readScript, { agentId, name, digest, path: 'scripts/report.sh' }))).toBe(
+      'SCRIPT_NOT_ENABLED',
+    );
     expect(codes(await run.use(script('scripts/report.sh')))).toEqual(['SCRIPT_NOT_ENABLED']);
     await enable(skill, 'scripts/report.sh');
     expect(codes(await run.use(script('scripts/report.sh')))).toEqual(['completed']);

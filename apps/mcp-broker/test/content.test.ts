@@ -267,3 +267,23 @@ describe.each(['legacy', 'modern'] as const)('a server of the %s era', (eras) =>
     await expect(ask(older)).rejects.toMatchObject({ code: 'TARGET_CHANGED' });
   });
 });
+
+it('a resource of two servers is nobody’s until one is named, and a server’s resource has a thousand followers at most', async () => {
+  const resources = [{ uri: 'doc://both/a', name: 'a' }];
+  const make = async (slug: string): Promise<Server> => {
+    const server = await upstream({ resources });
+    server.answers.set('resources/read', ({ uri }) => ({ contents: [{ uri, text: slug }] }));
+    return put(slug, server.url);
+  };
+  const [one, two] = [await make('both-one'), await make('both-two')];
+  const run = runWith(one, two);
+  await until(async () => (await offered(run, 'resources')).length === 2);
+  const read = (more: { serverId?: string } = {}) =>
+    nats.bus.call(mcpBroker.readResource, { ...whose(run), requestId: hex(), uri: 'doc://both/a', ...more });
+  await expect(read()).rejects.toMatchObject({ code: 'OFFER_AMBIGUOUS', data: { serverIds: expect.arrayContaining([one.id, two.id]) } });
+  expect((await read({ serverId: two.id })).result).toMatchObject({ contents: [{ text: 'both-two' }] });
+
+  const follow = () => nats.bus.call(mcpBroker.subscribeResource, { ...whose(runWith(one)), uri: 'doc://both/a', serverId: one.id });
+  for (let followers = 0; followers < 1_000; followers += 50) await Promise.all(Array.from({ length: 50 }, follow));
+  await expect(follow()).rejects.toMatchObject({ code: 'SUBSCRIPTION_LIMIT', data: { limit: 1_000 } });
+}, 60_000);

@@ -290,6 +290,9 @@ verifies(
       await expect(read(one, { path, opened: true })).rejects.toMatchObject({ code: 'FILE_NOT_FOUND' });
     expect(asked(one.upstream, 'resources/read')).toBe(before);
     await expect(read(one, { path: 'large.md', opened: true })).rejects.toMatchObject({ code: 'FILE_TOO_LARGE' });
+    const uri = 'skill://knit/picture';
+    one.files.set(uri, () => ({ contents: [{ uri, blob: Buffer.from([0xff, 0xd8, 0xff]).toString('base64') }] }));
+    await expect(read(one, { path: 'picture', opened: true })).rejects.toMatchObject({ code: 'NOT_TEXT' });
   },
 );
 
