@@ -1,12 +1,12 @@
 import { argumentsHash } from '@ambit/capability';
 import type { Call } from '@ambit/bus';
-import { sessionService, type Output, type Parsed } from '@ambit/contracts';
+import { fault, sessionService, type Output, type Parsed } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { createHash } from 'node:crypto';
+import { AuthorityService } from './authority.service.js';
 import { doerOf } from './doer.js';
 import { InteractionService } from './interaction.service.js';
 import { interactions } from './interaction.repository.js';
-import { sessions } from './session.repository.js';
 import { Transactions } from './transactions.repository.js';
 import { guarded } from './worker-guard.js';
 
@@ -19,6 +19,7 @@ export class PermissionService {
   constructor(
     private readonly transactions: Transactions,
     private readonly interactions: InteractionService,
+    private readonly authorities: AuthorityService,
   ) {}
 
   /** How the question stands, asked now or before. In full access it is allowed, and stands in the audit. */
@@ -34,8 +35,10 @@ export class PermissionService {
     if (known !== undefined) return { interactionId: known.id, status: known.status };
     if (input.withdrawn) return { interactionId: null, status: 'cancelled' };
     const tool = `acp__${input.action}`;
-    const session = await sessions.find(this.transactions.read, run.sessionId);
-    if (session?.mode === 'full_access') {
+    // As for calls: a subagent is never freer than whoever delegated to it, and a kill switch holds now.
+    const { mode, enabled, ancestors } = await this.authorities.of(run.id);
+    if (!enabled || ancestors.some((ancestor) => !ancestor.enabled)) throw fault(sessionService.askPermission, 'AGENT_DISABLED');
+    if (mode === 'full_access') {
       await this.transactions.run((unit) => {
         unit.audit(
           { action: 'permission.allowed', target: `run:${run.id}`, projectId: run.projectId, reason: `${tool} in full access` },

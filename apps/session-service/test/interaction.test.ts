@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { argumentsHash, operationId, resumeRunId } from '@ambit/capability';
 import { sessionService, toolGateway, type Interaction } from '@ambit/contracts';
-import { collect } from '@ambit/testing';
+import { collect, withClient } from '@ambit/testing';
 import { alice, ask, bob, call, codeOf, Fixture, type Attempt } from './fixture.js';
 import { verifies } from '../../../test/verifies.js';
 
@@ -238,4 +238,20 @@ it('in full access nobody is asked, and the audit says so', async () => {
     target: `run:${ref.runId}`,
     reason: 'acp__edit in full access',
   });
+});
+
+it('full access of a subagent’s session is no more than its parent’s, and the kill switch holds for what is asked too', async () => {
+  const [above, below] = [await fixture.agent(), await fixture.agent({ policy: { mode: 'full_access' } })];
+  const parent = await fixture.send(above);
+  const { sessionId } = await fixture.send(below);
+  await withClient(fixture.postgres.url, async (client) => {
+    const subagent = `UPDATE "session_service"."session" SET "kind" = 'subagent', "parent_session_id" = $1 WHERE "id" = $2`;
+    await client.query(subagent, [parent.sessionId, sessionId]);
+  });
+  const { agentId, ref, token } = await fixture.begin(below.id);
+  const asks = (key: string) =>
+    fixture.bus.call(sessionService.askPermission, { ...ref, token, key, action: 'edit', title: 'a file' }, { keys: { agentId } });
+  expect(await asks('narrow')).toMatchObject({ status: 'pending', interactionId: expect.any(String) });
+  await fixture.bus.call(sessionService.putAgent, { id: above.id, enabled: false });
+  expect(await codeOf(asks('off'))).toBe('AGENT_DISABLED');
 });

@@ -541,7 +541,7 @@ export const sessionService = {
       withdrawn: z.boolean().default(false).meta({ description: 'Nobody waits for it any more' }),
     }),
     output: z.object({ interactionId: Uuid.nullable(), status: InteractionStatus }),
-    errors: { ...own, ...refusing('APPROVAL_CAPACITY') }, idempotent: true,
+    errors: { ...own, ...refusing('APPROVAL_CAPACITY', 'AGENT_DISABLED') }, idempotent: true,
   }),
   openRunEdge: rpc('ambit.rpc.session-service.v1.run.edge.{agentId}', {
     summary: 'A token with which an ACP agent reaches the tools of this run at the edge', audience: 'worker',
