@@ -1,25 +1,20 @@
 import { Responder, silentLog } from '@ambit/bus';
 import { fault, mcpBroker, toolGateway, type Input, type JsonObject, type Output } from '@ambit/contracts';
-import { openDatabase } from '@ambit/db';
-import type { RunningService } from '@ambit/service';
-import { collect, startNats, startPostgres, startService, until, type TestNats, type TestPostgres } from '@ambit/testing';
+import { collect, until, type TestNats } from '@ambit/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { UrlElicitationRequiredError, type ServerContext } from '@modelcontextprotocol/server';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { verifies } from '../../../test/verifies.js';
-import { BrokerConfig } from '../src/config.js';
-import { McpBrokerModule } from '../src/mcp-broker.module.js';
+import { hex, startBroker, type BrokerAlone } from './broker-alone.js';
 import { lists, startSdkServer, type SdkServer } from '../../../test/system/sdk-server.js';
 
 type Server = Output<typeof mcpBroker.getServer>;
 type Ask = Input<typeof toolGateway.askBack>;
-const hex = (): string => randomBytes(32).toString('hex');
 const gatewayId = randomUUID();
 const FORM = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };
 
+let broker: BrokerAlone;
 let nats: TestNats;
-let postgres: TestPostgres;
-let broker: RunningService;
 let gateway: Responder;
 let asked: Ask[] = [];
 /** How the gateway answers; a test may let it wait. */
@@ -27,18 +22,18 @@ let answer: (ask: Ask) => Promise<JsonObject> | JsonObject;
 const upstreams: SdkServer[] = [];
 
 beforeAll(async () => {
-  [nats, postgres] = await Promise.all([startNats(), startPostgres()]);
-  gateway = new Responder({ connection: nats.connection, log: silentLog, drainMs: 100 });
-  gateway.answer(
-    toolGateway.askBack,
-    async (ask) => {
-      asked.push(ask);
-      return { result: await answer(ask) };
-    },
-    { keys: { gatewayId } },
-  );
-  const options = { nats, postgres, config: BrokerConfig, database: openDatabase, environment: { AMBIT_SEALING_KEY: hex() } };
-  broker = await startService('mcp-broker', McpBrokerModule, options as never);
+  broker = await startBroker(({ connection }) => {
+    gateway = new Responder({ connection, log: silentLog, drainMs: 100 });
+    gateway.answer(
+      toolGateway.askBack,
+      async (ask) => {
+        asked.push(ask);
+        return { result: await answer(ask) };
+      },
+      { keys: { gatewayId } },
+    );
+  });
+  nats = broker.nats;
 }, 120_000);
 beforeEach(() => {
   asked = [];
@@ -46,10 +41,7 @@ beforeEach(() => {
 });
 afterAll(async () => {
   for (const upstream of upstreams) await upstream.stop();
-  await broker.close();
-  await gateway.close();
-  await postgres.stop();
-  await nats.stop();
+  await broker.stop(() => gateway.close());
 });
 
 async function serverWith(

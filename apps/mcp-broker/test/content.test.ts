@@ -1,40 +1,32 @@
 import { mcpBroker, type Input, type Output } from '@ambit/contracts';
-import { openDatabase } from '@ambit/db';
-import type { RunningService } from '@ambit/service';
-import { collect, startNats, startPostgres, startService, until, type Collector, type TestNats, type TestPostgres } from '@ambit/testing';
+import { collect, until, type Collector, type TestNats } from '@ambit/testing';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { verifies } from '../../../test/verifies.js';
-import { BrokerConfig } from '../src/config.js';
-import { McpBrokerModule } from '../src/mcp-broker.module.js';
+import { hex, startBroker, type BrokerAlone } from './broker-alone.js';
 import { startRuns, type StandIn } from './run-stand-in.js';
 import { lists, startSdkServer, type Kind, type SdkServer } from '../../../test/system/sdk-server.js';
 
+let broker: BrokerAlone;
 let nats: TestNats;
-let postgres: TestPostgres;
-let broker: RunningService;
 let runs: StandIn;
 let changes: Collector<typeof mcpBroker.catalogueChanged>;
 const upstreams: SdkServer[] = [];
 
 beforeAll(async () => {
-  [nats, postgres] = await Promise.all([startNats(), startPostgres()]);
-  runs = startRuns(nats.connection);
-  changes = await collect(nats.connection, mcpBroker.catalogueChanged);
-  const options = { nats, postgres, config: BrokerConfig, database: openDatabase, environment: { AMBIT_SEALING_KEY: hex() } };
-  broker = await startService('mcp-broker', McpBrokerModule, options as never);
+  broker = await startBroker(async ({ connection }) => {
+    runs = startRuns(connection);
+    changes = await collect(connection, mcpBroker.catalogueChanged);
+  });
+  nats = broker.nats;
 }, 120_000);
 afterAll(async () => {
   changes.stop();
   for (const upstream of upstreams) await upstream.stop();
-  await broker.close();
-  await runs.close();
-  await postgres.stop();
-  await nats.stop();
+  await broker.stop(() => runs.close());
 });
 
 type Server = Output<typeof mcpBroker.getServer>;
-const hex = (): string => randomBytes(32).toString('hex');
 const get = (id: string): Promise<Server> => nats.bus.call(mcpBroker.getServer, { id });
 const LISTED = {
   tools: { listChanged: true },

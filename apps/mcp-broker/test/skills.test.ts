@@ -1,9 +1,7 @@
 // Long because one broker serves all servers: starting it takes longer than any of them.
 import { sha256Hex } from '@ambit/capability';
 import { Fault, mcpBroker, type JsonObject, type Output, type ServerSkill } from '@ambit/contracts';
-import { openDatabase } from '@ambit/db';
-import type { RunningService } from '@ambit/service';
-import { collect, startNats, startPostgres, startService, until, type Collector, type TestNats, type TestPostgres } from '@ambit/testing';
+import { collect, until, type Collector, type TestNats } from '@ambit/testing';
 import { afterAll, beforeAll, expect } from '@jest/globals';
 import { skillEntry } from '@modelcontextprotocol/server/ext/skills';
 import { randomBytes } from 'node:crypto';
@@ -12,37 +10,33 @@ import { dirname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { lists, startSdkServer, type SdkServer } from '../../../test/system/sdk-server.js';
 import { verifies } from '../../../test/verifies.js';
-import { BrokerConfig } from '../src/config.js';
-import { McpBrokerModule } from '../src/mcp-broker.module.js';
 import { SkillBuilders } from '../src/skills/builders.js';
+import { hex, startBroker, type BrokerAlone } from './broker-alone.js';
 import { startRuns, type StandIn } from './run-stand-in.js';
 
 type Server = Output<typeof mcpBroker.getServer>;
-const hex = (): string => randomBytes(32).toString('hex');
 const TTL_MS = 1_500;
 
+let broker: BrokerAlone;
 let nats: TestNats;
-let postgres: TestPostgres;
-let broker: RunningService;
 let runs: StandIn;
 let changes: Collector<typeof mcpBroker.catalogueChanged>;
 const upstreams: SdkServer[] = [];
 
 beforeAll(async () => {
-  [nats, postgres] = await Promise.all([startNats(), startPostgres()]);
-  runs = startRuns(nats.connection);
-  changes = await collect(nats.connection, mcpBroker.catalogueChanged);
-  const environment = { AMBIT_SEALING_KEY: hex(), AMBIT_MCP_SKILLS_TTL_MS: String(TTL_MS) };
-  const options = { nats, postgres, config: BrokerConfig, database: openDatabase, environment };
-  broker = await startService('mcp-broker', McpBrokerModule, options as never);
+  broker = await startBroker(
+    async ({ connection }) => {
+      runs = startRuns(connection);
+      changes = await collect(connection, mcpBroker.catalogueChanged);
+    },
+    { AMBIT_MCP_SKILLS_TTL_MS: String(TTL_MS) },
+  );
+  nats = broker.nats;
 }, 120_000);
 afterAll(async () => {
   changes.stop();
   for (const upstream of upstreams) await upstream.stop();
-  await broker.close();
-  await runs.close();
-  await postgres.stop();
-  await nats.stop();
+  await broker.stop(() => runs.close());
 });
 
 const OFFERS = { tools: { listChanged: true }, prompts: { listChanged: true }, resources: { listChanged: true } };

@@ -1,39 +1,27 @@
 import { afterAll, beforeAll, expect } from '@jest/globals';
 import { mcpBroker, type Output } from '@ambit/contracts';
-import { openDatabase } from '@ambit/db';
-import type { RunningService } from '@ambit/service';
-import { startNats, startPostgres, startService, until, type TestNats, type TestPostgres } from '@ambit/testing';
+import { until, type TestNats } from '@ambit/testing';
 import { AuthorizationServer, ProtectedServer } from '../../../test/system/sign-in-world.js';
+import { startBroker, type BrokerAlone } from './broker-alone.js';
 import { verifies } from '../../../test/verifies.js';
-import { BrokerConfig } from '../src/config.js';
-import { McpBrokerModule } from '../src/mcp-broker.module.js';
 
 /** What a busy machine may take. */
 const SLOW = { timeoutMs: 30_000 };
 const WITHIN_MS = 60_000;
+let broker: BrokerAlone;
 let nats: TestNats;
-let postgres: TestPostgres;
-let broker: RunningService;
 let issuer: AuthorizationServer;
 const upstreams: ProtectedServer[] = [];
 
 beforeAll(async () => {
-  [nats, postgres] = await Promise.all([startNats(), startPostgres()]);
-  broker = await startService('mcp-broker', McpBrokerModule, {
-    nats,
-    postgres,
-    config: BrokerConfig,
-    database: openDatabase,
-    environment: { AMBIT_SEALING_KEY: 'ab'.repeat(32) },
-  });
+  broker = await startBroker(() => undefined);
+  nats = broker.nats;
   issuer = await new AuthorizationServer().listen();
 }, 120_000);
 afterAll(async () => {
   for (const upstream of upstreams) await upstream.close();
   await issuer.close();
-  await broker.close();
-  await postgres.stop();
-  await nats.stop();
+  await broker.stop();
 });
 
 type Server = Output<typeof mcpBroker.getServer>;
