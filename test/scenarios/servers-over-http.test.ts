@@ -127,7 +127,7 @@ verifies(
       await scene.send(agent);
       const run = await (await scene.worker(agent)).begin();
       expect(await run.use(intend('mcp__wiki__whoami', {}))).toMatchObject([
-        { status: 'refused', fault: { code: 'AUTHORIZATION_REQUIRED', data: { credentials: 'shared' } } },
+        { status: 'failed', fault: { code: 'AUTHORIZATION_REQUIRED', data: { credentials: 'shared' } } },
       ]);
       expect(upstream.executed).toBe(1);
       await run.finish('completed');

@@ -3,7 +3,7 @@ import { fault, mcpBroker, toolGateway, type Input, type JsonObject, type Output
 import { collect, until, type TestNats } from '@ambit/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { UrlElicitationRequiredError, type ServerContext } from '@modelcontextprotocol/server';
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { verifies } from '../../../test/verifies.js';
 import { hex, startBroker, type BrokerAlone } from './broker-alone.js';
 import { lists, startSdkServer, type SdkServer } from '../../../test/system/sdk-server.js';

@@ -1,7 +1,7 @@
 import { mcpBroker, type Input, type Output } from '@ambit/contracts';
 import { collect, until, type Collector, type TestNats } from '@ambit/testing';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { verifies } from '../../../test/verifies.js';
 import { hex, startBroker, type BrokerAlone } from './broker-alone.js';
 import { startRuns, type StandIn } from './run-stand-in.js';
@@ -265,6 +265,7 @@ it('a resource of two servers is nobody’s until one is named, and a server’s
   const make = async (slug: string): Promise<Server> => {
     const server = await upstream({ resources });
     server.answers.set('resources/read', ({ uri }) => ({ contents: [{ uri, text: slug }] }));
+    server.answers.set('resources/subscribe', () => ({}));
     return put(slug, server.url);
   };
   const [one, two] = [await make('both-one'), await make('both-two')];

@@ -4,14 +4,13 @@ import { Fault, mcpBroker, type JsonObject, type Output, type ServerSkill } from
 import { collect, until, type Collector, type TestNats } from '@ambit/testing';
 import { afterAll, beforeAll, expect } from '@jest/globals';
 import { skillEntry } from '@modelcontextprotocol/server/ext/skills';
-import { randomBytes } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { lists, startSdkServer, type SdkServer } from '../../../test/system/sdk-server.js';
 import { verifies } from '../../../test/verifies.js';
 import { SkillBuilders } from '../src/skills/builders.js';
-import { hex, startBroker, type BrokerAlone } from './broker-alone.js';
+import { startBroker, type BrokerAlone } from './broker-alone.js';
 import { startRuns, type StandIn } from './run-stand-in.js';
 
 type Server = Output<typeof mcpBroker.getServer>;

@@ -151,7 +151,11 @@ it('parks the calls of a gateway that died, within ten seconds, and never repeat
   const died = performance.now();
   // Whoever asks meanwhile waits: the other gateway may yet say how the call ended.
   const asking = world.send(run, { calls: [call] });
-  await parked.next((event) => event.payload.operationId === operation);
+  await parked
+    .next((event) => event.payload.operationId === operation)
+    .catch(async (error: unknown) => {
+      throw new Error(`the call was not parked; ${await world.howFar(run, operation, dead)}`, { cause: error });
+    });
   expect(performance.now() - died).toBeLessThan(10_000);
   expect(await asking).toMatchObject([{ status: 'indeterminate', fault: { code: 'INDETERMINATE' } }]);
   expect(await world.send(run, { calls: [call] })).toMatchObject([{ status: 'indeterminate' }]);

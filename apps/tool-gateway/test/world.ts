@@ -396,6 +396,18 @@ export class World {
     return message.headers?.code === 404 ? undefined : message.json<Record<string, unknown>>();
   }
 
+  /** What stands of an operation that another gateway left: for the message of a test that waited in vain. */
+  async howFar(run: TestRun, operation: string, gatewayId: string): Promise<string> {
+    const lease = await (await new Kvm(this.nats.connection).open(buckets.leases5s.name)).get(leaseKey.gateway(gatewayId));
+    const { items } = await this.nats.bus.call(toolGateway.listCalls, { runId: run.runId });
+    return JSON.stringify({
+      lease: lease?.operation ?? null,
+      leaseAgeMs: lease === null ? null : Date.now() - lease.created.getTime(),
+      outcome: (await this.fact(run, operation, 'outcome')) ?? null,
+      inPostgres: items.map(({ operationId, status, parked }) => ({ operationId, status, parked })),
+    });
+  }
+
   #session(): void {
     this.responder.answer(sessionService.getAuthority, async ({ runId }) => {
       this.authorityCalls++;
