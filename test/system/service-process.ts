@@ -34,6 +34,12 @@ export class ServiceProcess {
     return this.#process?.exited ?? Promise.resolve();
   }
 
+  /** Of the process that runs now. */
+  get pid(): number {
+    if (this.#process === undefined) throw new Error(`${this.label} does not run`);
+    return this.#process.pid;
+  }
+
   get opsUrl(): string {
     return `http://127.0.0.1:${this.#options.opsPort}`;
   }

@@ -3,6 +3,7 @@ import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { Duplex, type Readable, type Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
+import { lastWords } from './last-words.js';
 import { LineReader, type OversizedLine } from './line-reader.js';
 
 export interface ChildSpec {
@@ -53,11 +54,8 @@ export class GuardedChild implements Transport {
   /** Why the server is gone, as one sentence that may quote the end of its error output; undefined while it runs. */
   get reason(): string | undefined {
     if (this.end === undefined) return undefined;
-    const last = this.stderrTail
-      .trimEnd()
-      .split('\n')
-      .findLast((line) => line.trim() !== '');
-    return last === undefined ? this.end : `${this.end}; its last words: ${last.trim().slice(0, 300)}`;
+    const words = lastWords(this.stderrTail);
+    return words === undefined ? this.end : `${this.end}; its last words: ${words}`;
   }
 
   start(): Promise<void> {

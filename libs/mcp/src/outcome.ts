@@ -91,6 +91,9 @@ function synthetic(error: ProtocolError): { readonly limitBytes: number | undefi
   return { limitBytes: 'limitBytes' in data && typeof data.limitBytes === 'number' ? data.limitBytes : undefined };
 }
 
+/** True when a transport of this package made the error up: no server said it. */
+export const isOwnError = (error: ProtocolError): boolean => synthetic(error) !== undefined;
+
 /** True when the error or one of its causes has one of these codes. */
 function hasCode(error: unknown, codes: ReadonlySet<string>): boolean {
   for (let at: unknown = error, hops = 0; hops < 5 && typeof at === 'object' && at !== null; hops++) {

@@ -1,5 +1,6 @@
 import {
   isInputRequiredResult,
+  ProtocolError,
   type Client,
   type PriorDiscovery,
   type Progress,
@@ -8,7 +9,7 @@ import {
 } from '@modelcontextprotocol/client';
 import type { AnswerAsk } from './asks.js';
 import { addressesToOpen, answerRound, ROUNDS, type Round } from './input-rounds.js';
-import { outcomeOf, type CallOutcome } from './outcome.js';
+import { isOwnError, outcomeOf, type CallOutcome } from './outcome.js';
 import type { ToolDefinition } from '@ambit/contracts';
 import { listenToResource } from './listen.js';
 import { allPages, type AllPages } from './list-pages.js';
@@ -130,6 +131,9 @@ export class McpSession {
       return page;
     } catch (error) {
       if (cursor === undefined && isRecord(error) && error['code'] === METHOD_NOT_FOUND) return undefined;
+      // Alone, a server's own words ("fetch failed") do not tell who says them, and of what.
+      if (error instanceof ProtocolError && !isOwnError(error))
+        throw new ProtocolError(error.code, `The server answered ${method} with an error: ${error.message}`, error.data);
       throw error;
     }
   }
