@@ -56,7 +56,7 @@ const constraintsOfTests = constraints.map(({ sourceTag, onlyDependOnLibsWithTag
 }));
 // Every test may cite a requirement, the list of which stands once for the whole system, start its service as a process of its own, and face the servers
 // of other people that stand for the ones out there.
-const CITING = ['^(\\.\\./)+test/verifies\\.js$', '^(\\.\\./)+test/system/(alone|sdk-server|sign-in-world)\\.js$'];
+const CITING = ['^(\\.\\./)+test/verifies\\.js$', '^(\\.\\./)+test/system/(alone|packages|sdk-server|sign-in-world)\\.js$'];
 const boundaries = (depConstraints, more = {}) => ['error', { banTransitiveDependencies: true, depConstraints, ...more }];
 
 // Syntax that is refused. ESLint replaces this rule's list in each override, so the parts are put together below.

@@ -1,8 +1,22 @@
 import type { Bus } from '@ambit/bus';
-import { pluginRegistry, type FileEntry, type Plugin } from '@ambit/contracts';
-import { afterAll, beforeAll, expect, jest } from '@jest/globals';
+import { mcpBroker, pluginRegistry, SourceFormat, type Plugin } from '@ambit/contracts';
+import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import fc from 'fast-check';
-import { createHash } from 'node:crypto';
+import { zipSync } from 'fflate';
+import {
+  AGENT_PLUGIN,
+  BUNDLE,
+  CLAUDE,
+  DEEPCHAT,
+  filesOf,
+  installOn,
+  MCP_SCHEMA,
+  REGISTRY_SERVER,
+  SAMPLES,
+  uploadTo,
+  withChecksums,
+  type Files,
+} from '../system/packages.js';
 import { startSystem, type System } from '../system/system.js';
 import { verifies } from '../verifies.js';
 
@@ -10,79 +24,227 @@ jest.setTimeout(120_000);
 let system: System;
 let bus: Bus;
 beforeAll(async () => {
-  system = await startSystem({ services: ['plugin-registry'] });
+  system = await startSystem({
+    services: ['skill-store', 'mcp-broker', 'session-service', 'plugin-registry'],
+    environment: { AMBIT_PLUGIN_PLATFORM: 'linux/x64' },
+  });
   bus = system.bus;
 });
 afterAll(() => system?.stop());
 
-const MANIFEST = { $schema: 'https://agent-plugins.org/schemas/1.0.0/plugin.schema.json', name: 'packed', version: '1.0.0' };
-const SERVERS = 'https://agent-plugins.org/schemas/1.0.0/mcp.schema.json';
-
-async function install(files: Readonly<Record<string, string>>): Promise<Plugin> {
-  const entries: FileEntry[] = [];
-  for (const [path, text] of Object.entries(files)) {
-    const bytes = Buffer.from(text);
-    const digest = createHash('sha256').update(bytes).digest('hex');
-    await bus.call(pluginRegistry.putBlob, { digest, bytes: bytes.byteLength, offset: 0, data: bytes.toString('base64') });
-    entries.push({ path, mode: 'file', bytes: bytes.byteLength, digest });
-  }
-  return bus.call(pluginRegistry.installPlugin, { files: entries, unsigned: 'allow' });
-}
+const install = (files: Files, how?: Parameters<typeof installOn>[2]): Promise<Plugin> => installOn(bus, files, how);
+const enable = (id: string): Promise<Plugin> => bus.call(pluginRegistry.enablePlugin, { id });
+const uninstall = (id: string) => bus.call(pluginRegistry.uninstallPlugin, { id });
 const installed = async (): Promise<string[]> => (await bus.call(pluginRegistry.listPlugins, {})).items.map(({ id }) => id);
-
-verifies('R-PLUGIN-1#1', 'no malformed manifest is installed, and the registry goes on after each', async () => {
-  const field = fc.oneof(
-    fc.constant(undefined),
-    fc.jsonValue(),
-    fc.string(),
-    fc.constantFrom('../x', 'a--b', 'A', '', '.', 'x'.repeat(65)),
-  );
-  const manifest = fc.record({
-    $schema: fc.oneof(fc.constant(MANIFEST.$schema), field),
-    name: field,
-    version: field,
-    description: field,
-    extensions: field,
-    author: field,
-  });
-  await fc.assert(
-    fc.asyncProperty(
-      fc.oneof(
-        manifest.map((value) => JSON.stringify(value)),
-        fc.string(),
-      ),
-      async (text) => {
-        const outcome = await install({ 'plugin.json': text }).catch((error: unknown) => error);
-        if (outcome instanceof Error)
-          expect(outcome).toMatchObject({ code: 'PLUGIN_INVALID', data: { path: expect.any(String), reason: expect.any(String) } });
-        else expect((outcome as Plugin).id).toMatch(/^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/);
-      },
-    ),
-    { numRuns: 60 },
-  );
-  for (const name of ['../x', 'Upper', 'a--b', '', 'x'.repeat(65), '-a', 7, null]) {
-    await expect(install({ 'plugin.json': JSON.stringify({ ...MANIFEST, name }) })).rejects.toMatchObject({ code: 'PLUGIN_INVALID' });
-  }
-  expect(await install({ 'plugin.json': JSON.stringify(MANIFEST) })).toMatchObject({ id: 'packed', state: 'disabled' });
+const serversOf = async (id: string) => (await bus.call(mcpBroker.listServers, { owner: `plugin:${id}` })).items;
+const invalid = (path: string, reason: string) => ({
+  code: 'PLUGIN_INVALID',
+  data: { path: expect.stringContaining(path), reason: expect.stringContaining(reason) },
 });
 
-verifies('R-PLUGIN-1#2', 'unknown fields are ignored, and told', async () => {
-  const plugin = await install({ 'plugin.json': JSON.stringify({ ...MANIFEST, name: 'extra', surprise: true }) });
-  expect(plugin.warnings.join()).toMatch(/unknown field "surprise" is ignored/);
+it('installs and switches on one plugin of each format', async () => {
+  const notes = await install(filesOf('deepchat'));
+  expect(notes).toMatchObject({ id: DEEPCHAT.id, sourceFormat: 'deepchat', publisher: 'Example', inert: [{ kind: 'settings-page' }] });
+  expect(notes.warnings.join()).toContain('autoApprove');
+  await enable(notes.id);
+  expect(await serversOf(notes.id)).toMatchObject([{ transport: { type: 'stdio', command: './bin/notes', args: ['serve'] } }]);
+
+  const deploy = await install(filesOf('claude-code'));
+  expect(deploy.inert).toEqual(
+    expect.arrayContaining([
+      { kind: 'command', path: 'commands/ship.md' },
+      { kind: 'hook', path: 'hooks/hooks.json' },
+    ]),
+  );
+  const [setting] = deploy.settings;
+  expect(setting).toMatchObject({ key: 'user_config.token', title: 'Token', secret: expect.stringMatching(/^plugin-deploy-kit-/) });
+  await expect(enable(deploy.id)).rejects.toMatchObject({
+    code: 'ACTIVATION_FAILED',
+    data: { reason: expect.stringContaining('SECRET_UNKNOWN') },
+  });
+  await bus.call(mcpBroker.putSecret, { name: setting?.secret ?? '', from: 'store', value: 'a token of a person' });
+  await enable(deploy.id);
+  expect(await serversOf(deploy.id)).toEqual(
+    expect.arrayContaining([
+      expect.objectContaining({
+        transport: expect.objectContaining({
+          args: ['${PLUGIN_ROOT}/server.mjs', '--region', 'eu'],
+          env: { TOKEN: { secret: setting?.secret } },
+        }),
+      }),
+      expect.objectContaining({ transport: expect.objectContaining({ type: 'http', headers: { 'X-Key': 'none' } }) }),
+    ]),
+  );
+
+  const archive = zipSync(Object.fromEntries(Object.entries(filesOf('mcpb')).map(([path, text]) => [path, Buffer.from(text)])));
+  const weather = await bus.call(pluginRegistry.installPlugin, { archive: await uploadTo(bus, archive), unsigned: 'allow' });
+  expect(weather).toMatchObject({ id: 'weather', display: 'Weather', sourceFormat: 'mcpb' });
+  await enable(weather.id);
+  expect(await serversOf(weather.id)).toMatchObject([
+    { transport: { command: 'node', args: ['${PLUGIN_ROOT}/server/index.js', '--unit=celsius'], env: { UNIT: 'celsius' } } },
+  ]);
+
+  const search = await install(filesOf('mcp-registry'));
+  expect(search).toMatchObject({ sourceFormat: 'mcp-registry', display: REGISTRY_SERVER.name, publisher: 'io.example' });
+  expect(search.warnings.join()).toContain('not verified');
+  await enable(search.id);
+  expect(await serversOf(search.id)).toMatchObject([
+    { transport: { command: 'npx', args: ['-y', '@example/search@3.1.0', '--depth', '2'] } },
+  ]);
+
+  const packed = await install(filesOf('agent-plugins-1.0.0'));
+  expect(await enable(packed.id)).toMatchObject({ state: 'enabled', contributes: { servers: ['packed-main'], skills: ['packing'] } });
+  for (const { id } of [notes, deploy, weather, search, packed]) await uninstall(id);
+});
+
+verifies('R-PLUGIN-1#1', 'no malformed manifest is installed, and the registry goes on after each', async () => {
+  const before = new Set(await installed());
+  const field = fc.oneof(
+    fc.constant(undefined),
+    fc.jsonValue({ maxDepth: 2 }),
+    fc.constantFrom('../x', 'a--b', 'A', '', '.', 'x'.repeat(300), '\u0000', '${PLUGIN_ROOT}/../..', { __proto__: null, constructor: 1 }),
+  );
+  const mutated = fc.constantFrom(...SourceFormat.options).chain((format) => {
+    const { manifest } = SAMPLES[format];
+    const changed = fc.dictionary(fc.constantFrom(...Object.keys(manifest), 'surprise'), field, { minKeys: 1, maxKeys: 3 });
+    const whole = changed.map((change) => filesOf(format, change));
+    const cut = fc.tuple(whole, fc.double({ min: 0, max: 1, noNaN: true })).map(([files, part]) => {
+      const text = files[SAMPLES[format].mark] ?? '';
+      return { ...files, [SAMPLES[format].mark]: text.slice(0, Math.floor(text.length * part)) };
+    });
+    return fc.oneof({ weight: 3, arbitrary: whole }, { weight: 1, arbitrary: cut });
+  });
+  await fc.assert(
+    fc.asyncProperty(mutated, async (files) => {
+      const outcome = await install(files).catch((error: unknown) => error);
+      if (outcome instanceof Error)
+        expect(outcome).toMatchObject({ code: 'PLUGIN_INVALID', data: { path: expect.any(String), reason: expect.any(String) } });
+      else {
+        const plugin = outcome as Plugin;
+        expect(plugin).toMatchObject({
+          id: expect.stringMatching(/^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/),
+          state: expect.not.stringMatching('enabled'),
+        });
+        if (!before.has(plugin.id)) await uninstall(plugin.id);
+      }
+    }),
+    { numRuns: 60 },
+  );
+  for (const name of ['../x', 'Upper', 'a--b', '', 'x'.repeat(65), '-a', 7, null])
+    await expect(install({ 'plugin.json': JSON.stringify({ ...AGENT_PLUGIN, name }) })).rejects.toMatchObject(
+      invalid('plugin.json', 'name'),
+    );
+  await expect(install({ '.codex-plugin/plugin.json': '{}' })).rejects.toMatchObject(invalid('.codex-plugin', 'Codex'));
+  expect(await install({ 'plugin.json': JSON.stringify(AGENT_PLUGIN) })).toMatchObject({ id: 'packed', state: 'disabled' });
+  expect(await uninstall('packed')).toEqual({ uninstalled: true });
+});
+
+verifies('R-PLUGIN-1#2', 'unknown fields are ignored and told, and refused where the format is closed', async () => {
+  for (const format of ['agent-plugins-1.0.0', 'deepchat', 'claude-code', 'mcp-registry'] as const) {
+    const plugin = await install(filesOf(format, { surprise: true }));
+    expect(plugin.warnings.join()).toMatch(/unknown field "surprise" is ignored/);
+    await uninstall(plugin.id);
+  }
+  await expect(install(filesOf('mcpb', { surprise: true }))).rejects.toMatchObject(invalid('manifest.json', 'surprise'));
 });
 
 verifies('R-PLUGIN-1#3', 'a path that leaves the package is refused', async () => {
-  const plugin = JSON.stringify({ ...MANIFEST, name: 'leaving' });
+  const plugin = JSON.stringify({ ...AGENT_PLUGIN, name: 'leaving' });
   for (const path of ['../x', 'a/../../x', '/etc/x', 'a\\..\\..\\x', './x/../../y']) {
     await expect(install({ 'plugin.json': plugin, [path]: 'x' })).rejects.toMatchObject({
       code: expect.stringMatching(/^(PLUGIN_INVALID|INVALID_INPUT)$/),
     });
+    const skills = [{ id: 'out', path, scope: 'agent' }];
+    await expect(install(filesOf('deepchat', { skills }))).rejects.toMatchObject({ code: 'PLUGIN_INVALID' });
+    await expect(install(filesOf('claude-code', { skills: path }))).rejects.toMatchObject({ code: 'PLUGIN_INVALID' });
+    await expect(install(filesOf('claude-code', { mcpServers: path }))).rejects.toMatchObject({ code: 'PLUGIN_INVALID' });
+    await expect(install(filesOf('mcpb', { server: { ...BUNDLE.server, entry_point: path } }))).rejects.toMatchObject({
+      code: 'PLUGIN_INVALID',
+    });
   }
-  expect(await installed()).not.toContain('leaving');
+  expect(await installed()).toEqual([]);
   const mcp = JSON.stringify({
-    $schema: SERVERS,
+    $schema: MCP_SCHEMA,
     mcpServers: { out: { command: './../../bin/sh' }, up: { command: '../sh' }, root: { command: '/bin/sh' } },
   });
   const kept = await install({ 'plugin.json': plugin, 'mcp.json': mcp });
   expect(kept.warnings.filter((warning) => /server "(out|up|root)".*left out/.test(warning))).toHaveLength(3);
+  await uninstall('leaving');
+});
+
+verifies('R-PLUGIN-1#4', 'ids of servers and skills that stand twice are refused', async () => {
+  const manifest = { 'plugin.json': JSON.stringify(AGENT_PLUGIN) };
+  const twice = `{"$schema":"${MCP_SCHEMA}","mcpServers":{"a":{"command":"one"},"\\u0061":{"command":"two"}}}`;
+  await expect(install({ ...manifest, 'mcp.json': twice })).rejects.toMatchObject(invalid('mcp.json', '"a" stands twice'));
+  const skill = '---\nname: same\ndescription: d\n---\n';
+  await expect(install({ ...manifest, 'skills/one/SKILL.md': skill, 'skills/two/SKILL.md': skill })).rejects.toMatchObject(
+    invalid('skills', '"same"'),
+  );
+  const [server] = DEEPCHAT.mcpServers;
+  const [note] = DEEPCHAT.skills;
+  await expect(install(filesOf('deepchat', { mcpServers: [server, server] }))).rejects.toMatchObject(invalid('plugin.json', '"notes"'));
+  await expect(install(filesOf('deepchat', { skills: [note, note] }))).rejects.toMatchObject(invalid('plugin.json', '"note-taking"'));
+  const status = { status: CLAUDE.mcpServers.deploy };
+  await expect(install(filesOf('claude-code', { mcpServers: status }))).rejects.toMatchObject(invalid('plugin.json', '"status"'));
+  expect(await installed()).toEqual([]);
+});
+
+verifies('R-PLUGIN-1#5', 'a server name that another plugin or a person owns is refused, and its owner keeps it', async () => {
+  const plugin = (name: string, server: string): Files => ({
+    'plugin.json': JSON.stringify({ ...AGENT_PLUGIN, name }),
+    'mcp.json': JSON.stringify({ $schema: MCP_SCHEMA, mcpServers: { [server]: { command: 'node' } } }),
+  });
+  await install(plugin('one-two', 'three'));
+  await enable('one-two');
+  // Both would be called one-two-three.
+  await install(plugin('one', 'two-three'));
+  await bus.call(mcpBroker.putServer, { slug: 'alone-mine', transport: { type: 'stdio', command: 'node' } });
+  await install(plugin('alone', 'mine'));
+  for (const [id, owner] of [
+    ['one', 'plugin:one-two'],
+    ['alone', 'user'],
+  ] as const) {
+    await expect(enable(id)).rejects.toMatchObject({ code: 'ACTIVATION_FAILED', data: { reason: expect.stringContaining(owner) } });
+    expect(await serversOf(id)).toEqual([]);
+  }
+  expect(await serversOf('one-two')).toMatchObject([{ slug: 'one-two-three' }]);
+  const { items } = await bus.call(mcpBroker.listServers, { owner: 'user' });
+  expect(items).toMatchObject([{ slug: 'alone-mine' }]);
+  for (const id of ['one-two', 'one', 'alone']) await uninstall(id);
+});
+
+verifies(['R-PLUGIN-2#1', 'R-PLUGIN-2#2', 'R-PLUGIN-2#3'], 'a flipped byte, a file too many and a missing file are refused', async () => {
+  const files = filesOf('deepchat');
+  const path = 'skills/note-taking/SKILL.md';
+  const text = files[path] ?? '';
+  await expect(install({ ...files, [path]: text.replace('Do it', 'Do_it') })).rejects.toMatchObject(invalid(path, 'not the file'));
+  await expect(install({ ...files, 'bin/more': 'x' })).rejects.toMatchObject(invalid('bin/more', 'not in checksums.json'));
+  const { 'bin/notes': _gone, ...fewer } = files;
+  await expect(install(fewer)).rejects.toMatchObject(invalid('bin/notes', 'does not have it'));
+  const { 'checksums.json': _none, ...bare } = files;
+  await expect(install(bare)).rejects.toMatchObject(invalid('checksums.json', 'lists the checksums'));
+  expect(await installed()).toEqual([]);
+  await install(withChecksums(bare));
+  await uninstall(DEEPCHAT.id);
+});
+
+verifies('R-PLUGIN-3#1', 'a plugin that contributes what it did not declare is not switched on at all', async () => {
+  const declared = DEEPCHAT.capabilities;
+  for (const capability of declared) {
+    await install(filesOf('deepchat', { capabilities: declared.filter((one) => one !== capability) }));
+    await expect(enable(DEEPCHAT.id)).rejects.toMatchObject({
+      code: 'ACTIVATION_FAILED',
+      data: { step: 'capabilities', reason: expect.stringContaining(capability) },
+    });
+    expect(await serversOf(DEEPCHAT.id)).toEqual([]);
+    expect((await bus.call(pluginRegistry.pluginSlots, { projectId: 'default' })).plugins).toMatchObject([{ servers: [], skills: [] }]);
+  }
+  const extensions = (capabilities: readonly string[]) => ({ extensions: { 'dev.ambit': { capabilities } } });
+  for (const capability of ['servers', 'skills']) {
+    await install(filesOf('agent-plugins-1.0.0', extensions([capability])));
+    await expect(enable('packed')).rejects.toMatchObject({ code: 'ACTIVATION_FAILED', data: { step: 'capabilities' } });
+  }
+  await install(filesOf('agent-plugins-1.0.0', extensions(['servers', 'skills'])));
+  expect(await enable('packed')).toMatchObject({ state: 'enabled' });
+  for (const id of ['packed', DEEPCHAT.id]) await uninstall(id);
 });

@@ -4,7 +4,7 @@ import { Injectable } from '@nestjs/common';
 import { PluginBlobs } from './blobs.js';
 import { serverSpec, skillFiles } from './domain/contributions.js';
 import { readCatalogue, type ListedTool } from './domain/catalogue.js';
-import type { PluginServer } from './domain/manifest.js';
+import type { PluginServer } from './domain/server-transport.js';
 import type { Package } from './plugin.repository.js';
 
 const PART_BYTES = 256 * 1024;
@@ -23,6 +23,12 @@ export class ActivationService {
   ) {}
 
   async contribute(found: Package, place: { readonly projectId: string; readonly set: string | null }, call: Call): Promise<Contributed> {
+    const { undeclared } = found.manifest;
+    if (undeclared.length > 0)
+      throw fault(pluginRegistry.enablePlugin, 'ACTIVATION_FAILED', {
+        step: 'capabilities',
+        reason: `it contributes what it did not declare: ${undeclared.join(', ')}`,
+      });
     const skills = await this.step('skills', () => this.skills(found, place.projectId, call));
     const servers = await this.step('servers', () => this.servers(found, place, call));
     return { skills, servers };

@@ -2,19 +2,19 @@ import { ArchiveRefused, digestOfBytes, treeDigest, treeProblem, unpackZip } fro
 import { fault, pluginRegistry, type FileEntry, type Parsed } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { PluginBlobs } from './blobs.js';
-import { CATALOGUE_BYTES, listedServer } from './domain/catalogue.js';
-import { readManifest } from './domain/manifest.js';
+import { compareChecksums } from './domain/checksums.js';
+import { isRead, PackageRefused, TEXT_BYTES, type PackageFiles } from './domain/package-files.js';
+import { isRoot, readManifest } from './domain/read-manifest.js';
+import { HereService } from './here.service.js';
 import { PluginRepository, type Package } from './plugin.repository.js';
 
-/** As many servers as a package may have. */
-const SERVERS = 64;
-
-/** Turns uploaded files or a zip into a verified, stored package. */
+/** Turns uploaded files or a zip into a stored package whose files are those that it lists. */
 @Injectable()
 export class IntakeService {
   constructor(
     private readonly blobs: PluginBlobs,
     private readonly repository: PluginRepository,
+    private readonly here: HereService,
   ) {}
 
   async read(request: Parsed<typeof pluginRegistry.installPlugin>): Promise<Package> {
@@ -24,28 +24,17 @@ export class IntakeService {
     if (problem !== undefined) throw invalid('', problem);
     const digests = await this.blobs.missing(tree);
     if (digests.length > 0) throw fault(pluginRegistry.installPlugin, 'BLOB_MISSING', { digests });
-    const read = readManifest({
-      plugin: await this.text(tree, 'plugin.json'),
-      mcp: await this.text(tree, 'mcp.json'),
-      paths: tree.map((file) => file.path),
-      catalogues: await this.catalogues(tree),
-    });
-    if ('problem' in read) throw invalid(read.problem.path, read.problem.reason);
-    const found = { digest: treeDigest(tree), tree, manifest: read.manifest };
+    const files = { paths: tree.map(({ path }) => path), texts: await this.texts(tree), here: this.here.here };
+    const found = refusing(() => understand(files, { tree, isArchive: request.archive !== undefined }));
     await this.repository.savePackage(found);
     return found;
   }
 
-  private async catalogues(tree: readonly FileEntry[]): Promise<ReadonlyMap<string, string | null>> {
+  private async texts(tree: readonly FileEntry[]): Promise<ReadonlyMap<string, string | null>> {
     const texts = new Map<string, string | null>();
-    for (const { path, bytes } of tree.filter((file) => listedServer(file.path) !== undefined).slice(0, SERVERS))
-      texts.set(path, bytes > CATALOGUE_BYTES ? null : ((await this.text(tree, path)) ?? null));
+    for (const { path, bytes, digest } of tree.filter((file) => isRead(file.path)))
+      texts.set(path, bytes > TEXT_BYTES ? null : ((await this.blobs.read(digest))?.toString('utf8') ?? null));
     return texts;
-  }
-
-  private async text(tree: readonly FileEntry[], path: string): Promise<string | undefined> {
-    const file = tree.find((entry) => entry.path === path);
-    return file === undefined ? undefined : (await this.blobs.read(file.digest))?.toString('utf8');
   }
 
   private async unpack(digest: string): Promise<FileEntry[]> {
@@ -58,9 +47,7 @@ export class IntakeService {
       if (error instanceof ArchiveRefused) throw fault(pluginRegistry.installPlugin, 'ARCHIVE_REFUSED', { reason: error.message });
       throw error;
     }
-    const root =
-      [...unpacked.keys()].find((path) => path === 'plugin.json' || /^[^/]+\/plugin\.json$/.test(path))?.slice(0, -'plugin.json'.length) ??
-      '';
+    const root = rootOf([...unpacked.keys()]);
     const files: FileEntry[] = [];
     for (const [path, bytes] of unpacked) {
       if (!path.startsWith(root)) continue;
@@ -68,6 +55,33 @@ export class IntakeService {
       files.push({ path: path.slice(root.length), mode: 'file', bytes: bytes.byteLength, digest: digestOfBytes(bytes) });
     }
     return files;
+  }
+}
+
+function understand(files: PackageFiles, of: { readonly tree: readonly FileEntry[]; readonly isArchive: boolean }): Package {
+  compareChecksums(files, of.tree);
+  const manifest = readManifest(files);
+  const programs = new Set(manifest.servers.flatMap(({ transport }) => (transport.type === 'stdio' ? [transport.command] : [])));
+  // An archive does not say which of its files may be run.
+  const tree = of.isArchive
+    ? of.tree.map((file): FileEntry => (programs.has(`./${file.path}`) ? { ...file, mode: 'executable' } : file))
+    : of.tree;
+  return { digest: treeDigest(tree), tree, manifest };
+}
+
+/** Where the package begins in an archive: at the top, or in the one folder that holds everything. */
+function rootOf(paths: readonly string[]): string {
+  if (isRoot(paths, '')) return '';
+  const folders = new Set(paths.map((path) => path.slice(0, path.indexOf('/') + 1)));
+  return [...folders].find((folder) => isRoot(paths, folder)) ?? '';
+}
+
+function refusing<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof PackageRefused) throw invalid(error.path, error.reason);
+    throw error;
   }
 }
 

@@ -3,6 +3,7 @@ import { AuditHandlers } from './audit.handlers.js';
 import { ActivationService } from './activation.service.js';
 import { PluginBlobs } from './blobs.js';
 import { Fences } from './fences.js';
+import { HereService } from './here.service.js';
 import { IntakeService } from './intake.service.js';
 import { PackageService } from './package.service.js';
 import { PluginHandlers } from './plugin.handlers.js';
@@ -17,6 +18,7 @@ import { UpkeepService } from './upkeep.service.js';
     PluginBlobs,
     PluginRepository,
     Fences,
+    HereService,
     IntakeService,
     ActivationService,
     RevocationService,

@@ -24,7 +24,7 @@ export { OfferHashes, OfferKind } from './mcp-content.js';
 export { mcpEdge } from './mcp-edge.js';
 export { ServerSkill, Switch, SwitchName } from './mcp-skills.js';
 export { mcpRunner, ResolvedServer } from './mcp-runner.js';
-export { Plugin, PluginId, pluginRegistry, PluginState } from './plugin-registry.js';
+export { Plugin, PluginId, pluginRegistry, PluginState, SourceFormat } from './plugin-registry.js';
 export { Review, reviewer, ReviewRequest, Risk } from './reviewer.js';
 export {
   Agent, AgentAdjustment, AgentKind, AgentSpec, Answer, AskedBack, Authority, CallResult, CallStatus, ContentBlock, Explanation, IntendedCall, Interaction, InteractionKind, InteractionStatus, MessageIn, Project, Question, Reason, Run, RunJob,

@@ -5,6 +5,9 @@ import { Hex64, Instant, JsonObject, page, PageInput, ProjectId, SetName, Slug, 
 import { FileEntry, skillStore } from './skill-store.js';
 
 export const PluginId = z.string().regex(/^(?!.*(?:--|\.\.))[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/, 'as Agent Plugins 1.0.0 names plugins').max(64).meta({ id: 'PluginId' });
+/** The format that a package came in. */
+export const SourceFormat = z.enum(['agent-plugins-1.0.0', 'deepchat', 'claude-code', 'mcpb', 'mcp-registry']);
+export type SourceFormat = z.output<typeof SourceFormat>;
 /** `unavailable` keeps a person's choice in `wanted`; `uninstalled` keeps nothing. */
 export const PluginState = z.enum(['enabled', 'disabled', 'unavailable']);
 export const Plugin = z
@@ -15,13 +18,17 @@ export const Plugin = z
     display: z.string().max(200),
     description: z.string().max(2_000),
     publisher: z.string().max(200).nullable(),
-    sourceFormat: z.literal('agent-plugins-1.0.0'),
+    sourceFormat: SourceFormat,
     digest: Hex64,
     signed: z.enum(['unsigned', 'verified']),
     state: PluginState,
     wanted: z.enum(['enabled', 'disabled']),
     reason: z.string().max(1_000).nullable(),
     contributes: z.object({ servers: z.array(z.string()), skills: z.array(z.string()), tools: z.array(z.string()), agents: z.array(z.string()) }),
+    /** Values that only a person can give: each is stored as the secret of that name before it is switched on. */
+    settings: z.array(z.object({ key: z.string().max(200), secret: Slug, title: z.string().max(200) })).max(200).default([]),
+    /** What else lies in the package; it is shown, and nothing of it is run. */
+    inert: z.array(z.object({ kind: z.string().max(40), path: z.string().max(1_024) })).max(200).default([]),
     warnings: z.array(z.string().max(500)).max(200),
     epoch: z.int(),
     fence: z.int(),

@@ -14,4 +14,4 @@ export {
   type ServiceDatabase,
   type ServiceOptions,
 } from './service-options.js';
-export { startService, type RunningService, type StartOptions } from './start-service.js';
+export { startService, VERSION, type RunningService, type StartOptions } from './start-service.js';

@@ -117,8 +117,8 @@ export async function startService<S extends z.ZodObject>(
   }
 }
 
-// One version for the whole tree until packages are published apart.
-const VERSION = '0.1.0';
+/** The version of Ambit: one for the whole tree until packages are published apart. */
+export const VERSION = '0.1.0';
 
 class Root {}
 

@@ -1,7 +1,8 @@
 import { sha256Hex } from '@ambit/capability';
 import type { Input } from '@ambit/contracts';
 import { mcpBroker, type FileEntry } from '@ambit/contracts';
-import type { Manifest, PluginServer } from './manifest.js';
+import type { Manifest } from './manifest.js';
+import type { PluginServer } from './server-transport.js';
 
 const SLUG_MAX = 63;
 const SUFFIX = 8;
