@@ -20,6 +20,7 @@ import { HttpKernel } from './http/http-kernel.js';
 import { RouteTable } from './http/route-table.js';
 import { MissedEvents } from './missed-events.service.js';
 import { NotifyRepository } from './notify.repository.js';
+import { ImportRoutes } from './import.routes.js';
 import { NotifyRoutes } from './notify.routes.js';
 import { NotifyService } from './notify.service.js';
 import { PublicUrl } from './public-url.js';
@@ -45,6 +46,7 @@ const routes = [
   AgentRoutes,
   ServerRoutes,
   SkillRoutes,
+  ImportRoutes,
   SessionRoutes,
   CapabilityRoutes,
   AuditRoutes,

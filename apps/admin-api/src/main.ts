@@ -1,4 +1,4 @@
-import { sessionService } from '@ambit/contracts';
+import { sessionService, skillStore } from '@ambit/contracts';
 import { openDatabase } from '@ambit/db';
 import { runService } from '@ambit/service';
 import { AdminApiModule } from './admin-api.module.js';
@@ -8,6 +8,6 @@ import { configureHttp } from './configure.js';
 await runService('admin-api', AdminApiModule, {
   config: AdminApiConfig,
   database: openDatabase,
-  dynamic: [sessionService.runOutput],
+  dynamic: [sessionService.runOutput, skillStore.importProgressed],
   http: { port: (config) => config.AMBIT_HTTP_PORT, configure: configureHttp },
 });

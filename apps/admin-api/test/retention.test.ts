@@ -1,4 +1,4 @@
-import { sessionService } from '@ambit/contracts';
+import { sessionService, skillStore } from '@ambit/contracts';
 import { openDatabase } from '@ambit/db';
 import { freePort } from '@ambit/embedded';
 import { startNats, startPostgres, startService, until, withClient, type TestNats, type TestPostgres } from '@ambit/testing';
@@ -38,7 +38,7 @@ beforeAll(async () => {
   await kept('session-service', 90, 40, 20, 1);
   await kept('tool-gateway', 90, 60);
   service = await startService('admin-api', AdminApiModule, {
-    ...{ nats, postgres, config: AdminApiConfig, database: openDatabase, dynamic: [sessionService.runOutput] },
+    ...{ nats, postgres, config: AdminApiConfig, database: openDatabase, dynamic: [sessionService.runOutput, skillStore.importProgressed] },
     http: { port: (config) => config.AMBIT_HTTP_PORT, configure: configureHttp },
     environment: { AMBIT_HTTP_PORT: String(port), AMBIT_BOOTSTRAP_TOKEN: TOKEN, AMBIT_KEEP_AUDIT_DAYS: '30' },
   });

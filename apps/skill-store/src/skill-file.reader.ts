@@ -3,7 +3,7 @@ import { splitFrontmatter } from '@ambit/capability';
 import { judgeSkill, type SkillVerdict } from './domain/skill-file.js';
 
 /** A SKILL.md over this many bytes is refused. */
-const SKILL_FILE_BYTES = 5 * 1024 * 1024;
+export const SKILL_FILE_BYTES = 5 * 1024 * 1024;
 
 /** Reads a SKILL.md: no anchors or aliases, no repeated keys; a value with an unquoted colon is tried again in quotes. */
 export function readSkillFile(bytes: Uint8Array, folder: string | null): SkillVerdict {
@@ -17,10 +17,15 @@ export function readSkillFile(bytes: Uint8Array, folder: string | null): SkillVe
   }
   const parts = splitFrontmatter(text);
   if ('invalid' in parts) return parts;
-  const parsed = parseYaml(parts.yaml) ?? parseYaml(quoteColons(parts.yaml));
+  const parsed = parseFrontmatter(parts.yaml);
   if (parsed === undefined)
     return { invalid: 'the frontmatter of SKILL.md is not plain YAML: no aliases, no repeated keys, text with a colon in quotes' };
   return judgeSkill(parsed.value, folder);
+}
+
+/** The value of a frontmatter's YAML; undefined where it is none, or has aliases or repeated keys. */
+export function parseFrontmatter(yaml: string): { readonly value: unknown } | undefined {
+  return parseYaml(yaml) ?? parseYaml(quoteColons(yaml));
 }
 
 function parseYaml(yaml: string): { readonly value: unknown } | undefined {

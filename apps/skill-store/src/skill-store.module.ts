@@ -1,9 +1,14 @@
 import { Module } from '@nestjs/common';
+import { AgentDirectory } from './agent.directory.js';
 import { AuditHandlers } from './audit.handlers.js';
 import { SkillBlobs } from './blobs.js';
 import { BuiltinSkills } from './builtin-skills.service.js';
 import { ContentService } from './content.service.js';
 import { ContributionService } from './contribution.service.js';
+import { ImportHandlers } from './import.handlers.js';
+import { ImportRepository } from './import.repository.js';
+import { ImportService } from './import.service.js';
+import { ImportSources } from './import.source.js';
 import { IntakeService } from './intake.service.js';
 import { MirrorService } from './mirror.service.js';
 import { ScriptRepository } from './script.repository.js';
@@ -13,7 +18,7 @@ import { SkillRepository } from './skill.repository.js';
 import { SkillService } from './skill.service.js';
 
 @Module({
-  controllers: [AuditHandlers, SkillHandlers],
+  controllers: [AuditHandlers, SkillHandlers, ImportHandlers],
   providers: [
     SkillBlobs,
     SkillRepository,
@@ -25,6 +30,10 @@ import { SkillService } from './skill.service.js';
     ContributionService,
     MirrorService,
     BuiltinSkills,
+    AgentDirectory,
+    ImportSources,
+    ImportRepository,
+    ImportService,
   ],
 })
 export class SkillStoreModule {}

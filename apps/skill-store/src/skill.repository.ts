@@ -5,6 +5,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { z } from 'zod';
 import { CONTRIBUTIONS, tellChange, type Change } from './change.repository.js';
 import { ScriptRepository } from './script.repository.js';
+import { saveVersionIn } from './version.row.js';
 
 export interface Version {
   readonly digest: string;
@@ -39,20 +40,7 @@ export class SkillRepository {
   ) {}
 
   async saveVersion(version: Version): Promise<void> {
-    const { digest, tree, facts, valid, warnings } = version;
-    const data = {
-      digest,
-      tree: tree.map((file) => ({ ...file })),
-      valid,
-      warnings: [...warnings],
-      files: tree.length,
-      bytes: tree.reduce((sum, file) => sum + file.bytes, 0),
-    };
-    await this.db.skillVersion.upsert({
-      where: { digest },
-      create: { ...data, ...(facts === null ? {} : { facts: JSON.parse(JSON.stringify(facts)) }) },
-      update: {},
-    });
+    await saveVersionIn(this.db, version);
   }
 
   async version(digest: string): Promise<Version | undefined> {

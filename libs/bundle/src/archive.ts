@@ -1,17 +1,14 @@
 import { unzipSync, type UnzipFileInfo } from 'fflate';
-import { pathProblem } from './tree.js';
+import { ARCHIVE_LIMITS, ArchiveRefused } from './archive-limits.js';
+import { unpackTarGz, type Unpacked } from './tar.js';
+import { foldedPath, pathProblem } from './tree.js';
 
-/** Bounds of an archive before a byte of it is unpacked; sizes in bytes. */
-export const ARCHIVE_LIMITS = {
-  archive: 200 * 1024 * 1024,
-  entries: 4_096,
-  entry: 64 * 1024 * 1024,
-  total: 256 * 1024 * 1024,
-  ratio: 200,
-  ratioFrom: 1024 * 1024,
-} as const;
-
-export class ArchiveRefused extends Error {}
+/** Unpacks a zip or a tar.gz, told apart by how they begin; see {@link unpackZip} and {@link unpackTarGz}. Throws ArchiveRefused. */
+export function unpackArchive(archive: Uint8Array): ReadonlyMap<string, Unpacked> {
+  if (archive[0] === 0x1f && archive[1] === 0x8b) return unpackTarGz(archive);
+  const executables = executablesOf(archive);
+  return new Map([...unpackZip(archive)].map(([path, bytes]) => [path, { bytes, executable: executables.has(path) }]));
+}
 
 /** Unpacks a zip in memory: no path leaves it, no link, no bomb. Directory entries are left out. */
 export function unpackZip(archive: Uint8Array): ReadonlyMap<string, Uint8Array> {
@@ -26,7 +23,7 @@ export function unpackZip(archive: Uint8Array): ReadonlyMap<string, Uint8Array> 
     if (file.name.endsWith('/')) return false;
     const problem = pathProblem(file.name);
     if (problem !== undefined) throw new ArchiveRefused(`"${file.name.slice(0, 200)}": ${problem}`);
-    const folded = file.name.normalize('NFC').toLowerCase();
+    const folded = foldedPath(file.name);
     if (seen.has(folded)) throw new ArchiveRefused(`"${file.name}" stands twice, at least for some file systems`);
     seen.add(folded);
     total += file.originalSize;
@@ -38,7 +35,9 @@ export function unpackZip(archive: Uint8Array): ReadonlyMap<string, Uint8Array> 
   };
   if (hasLinks(archive)) throw new ArchiveRefused('it holds a symbolic link; links are not taken');
   try {
-    return new Map(Object.entries(unzipSync(archive, { filter })));
+    const files = new Map(Object.entries(unzipSync(archive, { filter })));
+    if (files.size !== seen.size) throw new ArchiveRefused('an entry of it has a name that cannot be taken');
+    return files;
   } catch (error) {
     if (error instanceof ArchiveRefused) throw error;
     throw new ArchiveRefused('it is not a readable zip archive');
@@ -52,12 +51,20 @@ const TYPE_LINK = 0o120000;
 
 /** fflate does not tell an entry's Unix mode, where a link shows; the central directory does. */
 function hasLinks(archive: Uint8Array): boolean {
+  return [...unixModes(archive)].some(({ mode }) => (mode & TYPE_MASK) === TYPE_LINK);
+}
+
+/** Names of entries whose owner may execute them. */
+function executablesOf(archive: Uint8Array): ReadonlySet<string> {
+  const modes = [...unixModes(archive)].filter(({ mode }) => (mode & 0o100) !== 0);
+  return new Set(modes.map(({ name }) => new TextDecoder().decode(name)));
+}
+
+/** What the central directory says; bytes of a file may look like one of its headers, and then say too much, never too little. */
+function* unixModes(archive: Uint8Array): Generator<{ readonly mode: number; readonly name: Uint8Array }> {
   const view = new DataView(archive.buffer, archive.byteOffset, archive.byteLength);
   for (let at = 0; at + 46 <= archive.byteLength; at++) {
-    if (view.getUint32(at, true) !== CENTRAL_HEADER) continue;
-    const madeBy = view.getUint8(at + 5);
-    const mode = view.getUint32(at + 38, true) >>> 16;
-    if (madeBy === UNIX && (mode & TYPE_MASK) === TYPE_LINK) return true;
+    if (view.getUint32(at, true) !== CENTRAL_HEADER || view.getUint8(at + 5) !== UNIX) continue;
+    yield { mode: view.getUint32(at + 38, true) >>> 16, name: archive.subarray(at + 46, at + 46 + view.getUint16(at + 28, true)) };
   }
-  return false;
 }

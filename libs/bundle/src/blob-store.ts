@@ -56,6 +56,12 @@ export class BlobStore {
     }
   }
 
+  /** How many bytes a complete blob has, or undefined. */
+  async size(digest: string): Promise<number | undefined> {
+    const { complete, have } = await this.#state(digest);
+    return complete ? have : undefined;
+  }
+
   /** The whole of a complete blob, or undefined. */
   async read(digest: string): Promise<Buffer | undefined> {
     const { complete } = await this.#state(digest);

@@ -1,3 +1,5 @@
-export { ARCHIVE_LIMITS, ArchiveRefused, unpackZip } from './archive.js';
+export { unpackArchive, unpackZip } from './archive.js';
+export { ARCHIVE_LIMITS, ArchiveRefused } from './archive-limits.js';
 export { BlobStore, digestOfBytes, type BlobPart } from './blob-store.js';
-export { pathProblem, TREE_LIMITS, treeDigest, treeProblem } from './tree.js';
+export type { Unpacked } from './tar.js';
+export { pathProblem, pathsProblem, TREE_LIMITS, treeDigest, treeProblem } from './tree.js';

@@ -10,15 +10,29 @@ export function treeProblem(files: readonly FileEntry[]): string | undefined {
   if (files.length > TREE_LIMITS.files) return `there are ${files.length} files; at most ${TREE_LIMITS.files} are taken`;
   const total = files.reduce((sum, file) => sum + file.bytes, 0);
   if (total > TREE_LIMITS.bytes) return `the files have ${total} bytes; at most ${TREE_LIMITS.bytes} are taken`;
+  return pathsProblem(files.map(({ path }) => path));
+}
+
+/** Why paths may not stand beside each other, or undefined: each may be taken, no two are one after folding, none lies below a file. */
+export function pathsProblem(paths: readonly string[]): string | undefined {
   const seen = new Set<string>();
-  for (const { path } of files) {
+  const folders = new Map<string, string>();
+  for (const path of paths) {
+    const shown = path.slice(0, 200);
     const problem = pathProblem(path);
-    if (problem !== undefined) return `"${path.slice(0, 200)}": ${problem}`;
-    const folded = path.normalize('NFC').toLowerCase();
-    if (seen.has(folded)) return `"${path.slice(0, 200)}" stands twice, at least for some file systems`;
+    if (problem !== undefined) return `"${shown}": ${problem}`;
+    const folded = foldedPath(path);
+    if (seen.has(folded)) return `"${shown}" stands twice, at least for some file systems`;
     seen.add(folded);
+    for (let end = folded.lastIndexOf('/'); end > 0; end = folded.lastIndexOf('/', end - 1)) folders.set(folded.slice(0, end), shown);
   }
+  for (const [folder, path] of folders) if (seen.has(folder)) return `"${path}" lies below a file`;
   return undefined;
+}
+
+/** The same for two paths that some file systems take for one: by normal form, and by case in every alphabet. */
+export function foldedPath(path: string): string {
+  return path.normalize('NFC').toUpperCase().toLowerCase().normalize('NFC');
 }
 
 /** Why a relative path may not be taken, or undefined. */

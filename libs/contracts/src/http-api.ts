@@ -10,7 +10,8 @@ import { Switch, SwitchName } from './mcp-skills.js';
 import { AgentId, Hex64, Instant, JsonObject, page, PageInput, Principal, ProjectId, SetName, Slug, Uuid } from './nouns.js';
 import { Plugin, PluginId, pluginRegistry } from './plugin-registry.js';
 import { Agent, AgentKind, Answer, Explanation, Interaction, MessageIn, Project, Run, Session, sessionService, TapeEntry } from './session-service.js';
-import { FileEntry, ScriptPath, Skill, SkillName, skillStore } from './skill-store.js';
+import { FileEntry, SkillName } from './skill-file.js';
+import { ScriptPath, Skill, skillStore } from './skill-store.js';
 import { CallRecord, toolGateway, ToolRegistration } from './tool-gateway.js';
 
 const Paging = { cursor: PageInput.cursor, limit: z.coerce.number().int().min(1).max(200).default(50) };
@@ -106,6 +107,9 @@ export const httpApi = {
   enableScript: route('POST /v1/skill/{agentId}/{name}/script/enable', { summary: 'Let the agent run a script of this skill, as it is in this version', action: 'administer', params: z.object({ agentId: AgentId, name: SkillName }), body: skillStore.enableScript.input.pick({ digest: true, path: true }), output: skillStore.enableScript.output, errors: skillStore.enableScript.errors }),
   disableScript: route('POST /v1/skill/{agentId}/{name}/script/disable', { summary: 'Take the permission to run a script away', action: 'operate', params: z.object({ agentId: AgentId, name: SkillName }), body: skillStore.disableScript.input.pick({ path: true }), output: skillStore.disableScript.output, errors: skillStore.disableScript.errors }),
   deleteSkill: route('DELETE /v1/skill/{agentId}/{name}', { summary: 'Take a skill from an agent', action: 'operate', params: z.object({ agentId: AgentId, name: SkillName }), output: skillStore.deleteSkill.output, errors: skillStore.deleteSkill.errors }),
+
+  previewImport: route('POST /v1/import/preview', { summary: 'What an import of skills into an agent would do; changes nothing', action: 'operate', body: skillStore.previewImport.input, output: skillStore.previewImport.output, errors: skillStore.previewImport.errors }),
+  executeImport: route('POST /v1/import', { summary: 'Import skills as previewed; asked for text/event-stream, its progress comes first, as import.progressed, and the answer as import.finished or import.failed', action: 'operate', body: skillStore.executeImport.input.omit({ importId: true }), output: skillStore.executeImport.output, errors: skillStore.executeImport.errors, answers: 'progress' }),
 
   listPlugins: route('GET /v1/plugin', { summary: 'Plugins', action: 'read', query: z.object({ ...InProject, ...InSet, ...Paging }), output: page(Plugin) }),
   getPlugin: route('GET /v1/plugin/{id}', { summary: 'One plugin', action: 'read', params: z.object({ id: PluginId }), output: Plugin, errors: pluginRegistry.getPlugin.errors }),

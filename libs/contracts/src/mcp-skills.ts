@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { rpc } from './kit/contract.js';
 import { Hex64, Uuid } from './nouns.js';
 import { refusing } from './refusals.js';
-import { SkillName } from './skill-store.js';
+import { SkillName } from './skill-file.js';
 
 const SkillUri = z.string().min(1).max(2_048);
 

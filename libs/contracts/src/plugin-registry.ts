@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { auditEvent, auditReading } from './audit.js';
 import { event, rpc } from './kit/contract.js';
 import { Hex64, Instant, JsonObject, page, PageInput, ProjectId, SetName, Slug, Version } from './nouns.js';
-import { FileEntry, skillStore } from './skill-store.js';
+import { FileEntry } from './skill-file.js';
+import { skillStore } from './skill-store.js';
 
 export const PluginId = z.string().regex(/^(?!.*(?:--|\.\.))[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/, 'as Agent Plugins 1.0.0 names plugins').max(64).meta({ id: 'PluginId' });
 /** The format that a package came in. */

@@ -3,17 +3,15 @@ import { auditEvent, auditReading } from './audit.js';
 import { event, rpc } from './kit/contract.js';
 import { AgentId, Hex64, Instant, JsonObject, Owner, page, PageInput, ProjectId, SetName, Slug, Version } from './nouns.js';
 import { refusals } from './refusals.js';
+import { FileEntry, FilePath, SkillName } from './skill-file.js';
+import { skillImport } from './skill-import.js';
 
-export const SkillName = z.string().regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'lower-case letters, digits and single hyphens').max(64).meta({ id: 'SkillName' });
 /** A script that may be enabled: what runs it is read off its name, and nothing in it means anything to a shell. */
 export const ScriptPath = z
   .string()
   .max(200)
   .regex(/^scripts\/([A-Za-z0-9_][A-Za-z0-9._-]*\/)*[A-Za-z0-9_][A-Za-z0-9._-]*\.(py|js|mjs|cjs|sh)$/, 'a .py, .js, .mjs, .cjs or .sh file under scripts/, its names of letters, digits, dots, _ and -')
   .meta({ id: 'ScriptPath' });
-const Path = z.string().min(1).max(1_024).meta({ description: 'Relative, forward slashes, no . or .. segment' });
-export const FileEntry = z.object({ path: Path, mode: z.enum(['file', 'executable']).default('file'), bytes: z.int().min(0).max(64 * 1024 * 1024), digest: Hex64 }).meta({ id: 'FileEntry' });
-export type FileEntry = z.output<typeof FileEntry>;
 
 /** What a SKILL.md says of itself, after a lenient load; `warnings` hold the strict verdict. */
 export const SkillFacts = z.object({
@@ -71,7 +69,7 @@ export const skillStore = {
   deleteSkill: rpc('ambit.rpc.skill-store.v1.skill.delete', { summary: 'Take a skill from an agent', input: z.object({ agentId: AgentId, name: SkillName }), output: z.object({ deleted: z.boolean() }), errors: { SKILL_NOT_FOUND: skillUnknown, PLUGIN_OWNED: { status: 409, retry: 'never', message: 'A plugin contributes this skill; disable the plugin instead', data: z.object({ owner: Owner }) } } }),
   effectiveSkills: rpc('ambit.rpc.skill-store.v1.skill.effective', { summary: 'The valid, enabled skills an agent could have, with its plugins’ contributions; owned ones win', input: z.object({ agentId: AgentId, plugins: z.array(z.string().max(64)).max(1_000).nullable().meta({ description: 'null = of every plugin' }) }), output: z.object({ epoch: z.int(), skills: z.array(EffectiveSkill).max(1_000) }), idempotent: true }),
   readSkill: rpc('ambit.rpc.skill-store.v1.skill.read', {
-    summary: 'A range of one file of a skill, by the digest that a snapshot pins', input: z.object({ agentId: AgentId, name: SkillName, digest: Hex64.optional(), path: Path.default('SKILL.md'), offset: z.int().min(0).default(0), length: z.int().min(1).max(256 * 1024).default(256 * 1024) }),
+    summary: 'A range of one file of a skill, by the digest that a snapshot pins', input: z.object({ agentId: AgentId, name: SkillName, digest: Hex64.optional(), path: FilePath.default('SKILL.md'), offset: z.int().min(0).default(0), length: z.int().min(1).max(256 * 1024).default(256 * 1024) }),
     output: z.object({ text: z.string().optional(), data: z.string().optional().meta({ description: 'base64, where the bytes are not UTF-8 text' }), bytes: z.int(), next: z.int().nullable(), files: z.array(z.string()).max(512) }), errors: { SKILL_NOT_FOUND: skillUnknown, FILE_NOT_FOUND: { status: 404, retry: 'never', message: 'The skill has no such file' } }, idempotent: true,
   }),
   enableScript: rpc('ambit.rpc.skill-store.v1.script.enable', {
@@ -87,6 +85,8 @@ export const skillStore = {
   }),
   putContribution: rpc('ambit.rpc.skill-store.v1.contribution.put', { summary: 'plugin-registry hands over a plugin’s read-only skills, all or nothing', input: z.object({ owner: Owner, projectId: ProjectId, skills: z.array(z.object({ files: z.array(FileEntry).max(512) })).max(200) }), output: z.object({ names: z.array(SkillName) }), errors: { SKILL_INVALID: invalid, BLOB_MISSING: blobMissing, NAME_TAKEN: { status: 409, retry: 'never', message: 'Another plugin contributes a skill of this name', data: z.object({ name: z.string(), owner: Owner }) } }, idempotent: true, timeoutMs: 30_000 }),
   revokeOwner: rpc('ambit.rpc.skill-store.v1.owner.revoke', { summary: 'Withdraw every contribution of an owner, then answer', input: z.object({ owner: Owner, fence: z.int().min(1) }), output: z.object({ withdrawn: z.int().min(0) }), idempotent: true }),
+
+  ...skillImport,
 
   skillChanged: event('ambit.evt.skill-store.v1.skill.changed.{agentId}', { summary: 'An agent’s catalogue moved, once a mutation', payload: z.object({ agentId: AgentId, epoch: z.int(), reason: z.enum(['installed', 'updated', 'removed', 'enabled', 'disabled', 'discovered', 'contributed', 'withdrawn', 'script-enabled', 'script-disabled']), names: z.array(z.string()).max(1_000), at: Instant }) }),
   listAudit: auditReading('skill-store'),

@@ -5,7 +5,7 @@ import { OutcomeStatus } from './journal.js';
 import { AgentId, Exposure, FaultBodySchema, Hex64, Instant, JsonObject, page, PageInput, Principal, ProjectId, Target, ToolEffect, Uuid } from './nouns.js';
 import { refusing } from './refusals.js';
 import { CallResult, IntendedCall, RunRef } from './session-service.js';
-import { FileEntry, SkillName } from './skill-store.js';
+import { FileEntry, SkillName } from './skill-file.js';
 import { streams } from './streams.js';
 
 /** What a tool reaches, which decides how a permission mode treats it. A worker may not claim `session`, `mcp` or `delegation`. */

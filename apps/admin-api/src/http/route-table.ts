@@ -6,6 +6,7 @@ import { AuthorizationRoutes } from '../authorization.routes.js';
 import { AuditRoutes } from '../audit.routes.js';
 import { CapabilityRoutes } from '../capability.routes.js';
 import { EdgeTokenRoutes } from '../edge-token.routes.js';
+import { ImportRoutes } from '../import.routes.js';
 import { NotifyRoutes } from '../notify.routes.js';
 import { PrincipalRoutes } from '../principal.routes.js';
 import { ServerRoutes } from '../server.routes.js';
@@ -35,6 +36,7 @@ export class RouteTable {
     notify: NotifyRoutes,
     edge: EdgeTokenRoutes,
     authorizations: AuthorizationRoutes,
+    imports: ImportRoutes,
   ) {
     this.routes = [
       agents,
@@ -51,6 +53,7 @@ export class RouteTable {
       principals,
       notify,
       authorizations,
+      imports,
     ].flatMap(({ routes }) => routes);
   }
 }

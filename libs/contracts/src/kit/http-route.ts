@@ -27,8 +27,8 @@ export interface HttpRoute<
   readonly errors: E;
   /** @default 200 */
   readonly status: number;
-  /** `stream`: server-sent events; `lines`: also as NDJSON when asked for. */
-  readonly answers: 'json' | 'stream' | 'lines';
+  /** `stream`: server-sent events; `lines`: also as NDJSON when asked for; `progress`: also at the end of server-sent events when asked for. */
+  readonly answers: 'json' | 'stream' | 'lines' | 'progress';
 }
 
 export type RouteInput<R extends HttpRoute> = {
@@ -48,7 +48,7 @@ interface Def<P extends z.ZodObject, Q extends z.ZodObject, B extends Schema, O 
   readonly output: O;
   readonly errors?: E;
   readonly status?: number;
-  readonly answers?: 'json' | 'stream' | 'lines';
+  readonly answers?: HttpRoute['answers'];
 }
 
 /** Makes a route of `METHOD /v1/path` and what it takes and answers. */

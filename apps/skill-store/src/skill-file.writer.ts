@@ -1,0 +1,68 @@
+import { splitFrontmatter } from '@ambit/capability';
+import { parseDocument } from 'yaml';
+import { adaptDialect, type Adapted } from './domain/import-dialect.js';
+import type { Dialect } from './domain/import-layouts.js';
+import { parseFrontmatter, readSkillFile, SKILL_FILE_BYTES } from './skill-file.reader.js';
+
+/** A tool's SKILL.md as one of the specification: the same bytes where nothing is missing. What cannot be read is left for the validator. */
+export function adaptSkillFile(
+  bytes: Uint8Array,
+  from: { readonly dialect: Dialect; readonly folder: string },
+): { readonly bytes: Uint8Array; readonly dropped: Adapted['dropped'] } {
+  const text = bytes.byteLength > SKILL_FILE_BYTES ? undefined : textOf(bytes);
+  const parts = text === undefined ? undefined : partsOf(text, from.dialect);
+  const parsed = parts === undefined ? undefined : parseFrontmatter(parts.yaml);
+  if (parts === undefined || parsed === undefined) return { bytes, dropped: [] };
+  const { lines, dropped } = adaptDialect(fieldsOf(parsed.value), parts.body, from);
+  return { bytes: lines.length === 0 ? bytes : join(`${lines.join('\n')}\n${parts.yaml}`, parts.body), dropped };
+}
+
+/** The same SKILL.md under another name, or undefined where no way of writing it leaves the rest as it was. */
+export function renameSkillFile(bytes: Uint8Array, name: string): Uint8Array | undefined {
+  const text = textOf(bytes);
+  const parts = text === undefined ? undefined : splitFrontmatter(text);
+  const before = readSkillFile(bytes, null);
+  if (parts === undefined || 'invalid' in parts || 'invalid' in before) return undefined;
+  const wanted = JSON.stringify({ ...before.facts, name });
+  // The line alone where that does it: comments, order and quotes of the others stay.
+  for (const write of [replaceLine, rewrite]) {
+    const written = join(write(parts.yaml, name), parts.body);
+    const after = readSkillFile(written, null);
+    if (!('invalid' in after) && JSON.stringify(after.facts) === wanted) return written;
+  }
+  return undefined;
+}
+
+function replaceLine(yaml: string, name: string): string {
+  return yaml.replace(/^name:.*$/m, `name: ${name}`);
+}
+
+function rewrite(yaml: string, name: string): string {
+  const document = parseDocument(yaml);
+  document.set('name', name);
+  return String(document);
+}
+
+/** Where the tool takes a SKILL.md without a frontmatter, its text is all there is. */
+function partsOf(text: string, dialect: Dialect): { readonly yaml: string; readonly body: string } | undefined {
+  const parts = splitFrontmatter(text);
+  if (!('invalid' in parts)) return parts;
+  const isBare = dialect === 'claude' && !/^\uFEFF?---\r?\n/.test(text);
+  return isBare ? { yaml: '', body: text.replace(/^\uFEFF/, '') } : undefined;
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {};
+}
+
+function join(yaml: string, body: string): Uint8Array {
+  return Buffer.from(`---\n${yaml}---\n${body}`);
+}
+
+function textOf(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}

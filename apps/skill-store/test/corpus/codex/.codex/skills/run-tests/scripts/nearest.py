@@ -1,0 +1,3 @@
+import sys
+
+print("\n".join(sorted(sys.argv[1:])))

@@ -1,0 +1,105 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+import { Responder, silentLog, type Bus } from '@ambit/bus';
+import { fault, Policy, sessionService, skillStore, type FileEntry, type ImportChoice } from '@ambit/contracts';
+import type { NatsConnection } from '@nats-io/nats-core';
+
+export interface BroughtFile {
+  readonly path: string;
+  readonly bytes: Buffer;
+  readonly executable: boolean;
+}
+const CORPUS = fileURLToPath(new URL('./corpus', import.meta.url));
+
+/** The owner of agents as a peer on the bus: those named `program…` run a program of their own, those named `no-…` are not there. */
+export function startAgents(connection: NatsConnection): Responder {
+  const responder = new Responder({ connection, log: silentLog });
+  responder.answer(sessionService.getAgent, ({ id }) => {
+    if (id.startsWith('no-')) throw fault(sessionService.getAgent, 'AGENT_UNKNOWN');
+    const at = new Date(0).toISOString();
+    return {
+      id,
+      kind: id.startsWith('program') ? ('acp' as const) : ('sdk' as const),
+      policy: Policy.parse({}),
+      version: 1,
+      policyVersion: 1,
+      createdAt: at,
+      updatedAt: at,
+    };
+  });
+  return responder;
+}
+
+/** What somebody has of one tool, by path below their home or project. */
+export async function corpus(format: string): Promise<BroughtFile[]> {
+  const root = join(CORPUS, format);
+  const found = await readdir(root, { recursive: true, withFileTypes: true });
+  const files = found.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  return Promise.all(
+    files.sort().map(async (file) => ({
+      path: file.slice(root.length + 1),
+      bytes: await readFile(file),
+      executable: ((await stat(file)).mode & 0o100) !== 0,
+    })),
+  );
+}
+
+export function files(texts: Readonly<Record<string, string>>): BroughtFile[] {
+  return Object.entries(texts).map(([path, text]) => ({ path, bytes: Buffer.from(text), executable: false }));
+}
+
+export async function putBytes(bus: Bus, bytes: Uint8Array): Promise<string> {
+  const digest = createHash('sha256').update(bytes).digest('hex');
+  for (let offset = 0; ;) {
+    const data = Buffer.from(bytes.subarray(offset, offset + 256 * 1024)).toString('base64');
+    const { have, complete } = await bus.call(skillStore.putBlob, { digest, bytes: bytes.byteLength, offset, data });
+    if (complete) return digest;
+    offset = have;
+  }
+}
+
+/** Uploads files; gives the entries that an import takes. */
+export async function brought(bus: Bus, all: readonly BroughtFile[]): Promise<FileEntry[]> {
+  const entries: FileEntry[] = [];
+  for (const { path, bytes, executable } of all)
+    entries.push({ path, mode: executable ? 'executable' : 'file', bytes: bytes.byteLength, digest: await putBytes(bus, bytes) });
+  return entries;
+}
+
+interface TarEntry {
+  readonly path: string;
+  readonly bytes?: Buffer;
+  readonly executable?: boolean;
+  /** @default '0', a file */
+  readonly type?: string;
+  readonly linkTo?: string;
+}
+
+/** A tar.gz in the POSIX format, of whatever entries a hostile hand could write. */
+export function tarGz(entries: readonly TarEntry[]): Buffer {
+  const blocks = entries.flatMap(({ path, bytes = Buffer.alloc(0), executable, type = '0', linkTo = '' }) => {
+    const header = Buffer.alloc(512);
+    header.write(path, 0, 100);
+    header.write(executable === true ? '0000755' : '0000644', 100);
+    header.write(bytes.byteLength.toString(8).padStart(11, '0'), 124);
+    header.write(' '.repeat(8), 148);
+    header.write(type, 156);
+    header.write(linkTo, 157, 100);
+    header.write('ustar\u000000', 257);
+    const sum = header.reduce((total, byte) => total + byte, 0);
+    header.write(`${sum.toString(8).padStart(6, '0')}\u0000 `, 148);
+    return [header, bytes, Buffer.alloc((512 - (bytes.byteLength % 512)) % 512)];
+  });
+  return gzipSync(Buffer.concat([...blocks, Buffer.alloc(1_024)]));
+}
+
+/** Choices that take what a preview shows, all with one strategy. */
+export function choose(
+  skills: readonly { readonly name: string | null; readonly digest: string | null; readonly replaces: string | null }[],
+  onConflict: ImportChoice['onConflict'] = 'skip',
+): ImportChoice[] {
+  return skills.flatMap(({ name, digest, replaces }) => (name === null || digest === null ? [] : [{ name, digest, replaces, onConflict }]));
+}
