@@ -40,7 +40,8 @@ export class CatalogueService {
     const rows = await this.servers.list({ projectId }, { limit });
     const mcpSkills = await this.switches.isOn();
     return {
-      epoch: owners.reduce((newest, { epoch }) => Math.max(newest, epoch), 0),
+      // The newest alone could hide that another one moved.
+      epoch: owners.reduce((sum, { epoch }) => sum + epoch, 0),
       servers: await this.own(
         rows.map((row) => headOf(row, this.instances.isConnecting(row.id))),
         rows,

@@ -72,6 +72,7 @@ export class ServerService {
 
   async delete({ id }: Parsed<typeof mcpBroker.deleteServer>, call: Call): Promise<Returns<typeof mcpBroker.deleteServer>> {
     const row = await this.repository.find({ id });
+    if (row?.owner.startsWith('plugin:') === true) throw fault(mcpBroker.deleteServer, 'PLUGIN_OWNED', { owner: row.owner });
     const removed =
       row === null
         ? undefined

@@ -79,7 +79,7 @@ export function serverOf(row: ServerRow, isConnecting: boolean, authorization: S
 
 /** What ingress consults of a server. */
 export function headOf(row: ServerRow, isConnecting: boolean): ServerHead {
-  const { readOnly, instances, owner } = specOf(row);
+  const { readOnly, toolPolicy, instances, owner } = specOf(row);
   return {
     serverId: row.id,
     slug: row.slug,
@@ -93,6 +93,7 @@ export function headOf(row: ServerRow, isConnecting: boolean): ServerHead {
     reason: reasonOf(row),
     stale: isStale(row),
     readOnly,
+    toolPolicy,
     scope: instances.scope,
     offers: offersOf(row),
   };

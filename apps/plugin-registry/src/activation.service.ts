@@ -1,5 +1,5 @@
 import { Bus, type Call } from '@ambit/bus';
-import { fault, Fault, mcpBroker, pluginRegistry, skillStore } from '@ambit/contracts';
+import { Fault, mcpBroker, skillStore, type PlatformCode } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { PluginBlobs } from './blobs.js';
 import { serverSpec, skillFiles } from './domain/contributions.js';
@@ -22,26 +22,27 @@ export class ActivationService {
     private readonly blobs: PluginBlobs,
   ) {}
 
-  async contribute(found: Package, place: { readonly projectId: string; readonly set: string | null }, call: Call): Promise<Contributed> {
+  async contribute(
+    found: Package,
+    place: { readonly projectId: string; readonly set: string | null },
+    within: Call | undefined,
+  ): Promise<Contributed> {
     const { undeclared } = found.manifest;
     if (undeclared.length > 0)
-      throw fault(pluginRegistry.enablePlugin, 'ACTIVATION_FAILED', {
-        step: 'capabilities',
-        reason: `it contributes what it did not declare: ${undeclared.join(', ')}`,
-      });
-    const skills = await this.step('skills', () => this.skills(found, place.projectId, call));
-    const servers = await this.step('servers', () => this.servers(found, place, call));
+      throw new StepFailed('capabilities', `it contributes what it did not declare: ${undeclared.join(', ')}`, { isCertain: true });
+    const skills = await this.step('skills', () => this.skills(found, place.projectId, within));
+    const servers = await this.step('servers', () => this.servers(found, place, within));
     return { skills, servers };
   }
 
-  private async skills({ manifest, tree }: Package, projectId: string, call: Call): Promise<string[]> {
+  private async skills({ manifest, tree }: Package, projectId: string, within: Call | undefined): Promise<string[]> {
     if (manifest.skills.length === 0) return [];
     const skills = manifest.skills.map((folder) => ({ files: skillFiles(tree, folder) }));
-    for (const { files } of skills) for (const file of files) await this.upload(file.digest, call);
+    for (const { files } of skills) for (const file of files) await this.upload(file.digest, within);
     const { names } = await this.bus.call(
       skillStore.putContribution,
       { owner: `plugin:${manifest.id}`, projectId, skills },
-      { within: call },
+      sendingOf(within),
     );
     return names;
   }
@@ -49,13 +50,13 @@ export class ActivationService {
   private async servers(
     { manifest, digest, tree }: Package,
     place: { readonly projectId: string; readonly set: string | null },
-    call: Call,
+    within: Call | undefined,
   ): Promise<string[]> {
     const slugs: string[] = [];
     for (const server of manifest.servers) {
       const packaged = await this.packaged(server, tree);
       const spec = { ...serverSpec(manifest, server, { ...place, digest }), ...(packaged === undefined ? {} : { packaged }) };
-      const { slug } = await this.bus.call(mcpBroker.putServer, spec, { within: call });
+      const { slug } = await this.bus.call(mcpBroker.putServer, spec, sendingOf(within));
       slugs.push(slug);
     }
     return slugs;
@@ -69,14 +70,14 @@ export class ActivationService {
     return tools === undefined ? undefined : [...tools];
   }
 
-  private async upload(digest: string, call: Call): Promise<void> {
+  private async upload(digest: string, within: Call | undefined): Promise<void> {
     const bytes = (await this.blobs.read(digest)) ?? new Uint8Array();
     for (let offset = 0; ;) {
       const data = Buffer.from(bytes.subarray(offset, offset + PART_BYTES)).toString('base64');
       const { complete, have } = await this.bus.call(
         skillStore.putBlob,
         { digest, bytes: bytes.byteLength, offset, data },
-        { within: call },
+        sendingOf(within),
       );
       if (complete) return;
       offset = have;
@@ -87,12 +88,32 @@ export class ActivationService {
     try {
       return await run();
     } catch (error) {
-      if (error instanceof Fault)
-        throw fault(pluginRegistry.enablePlugin, 'ACTIVATION_FAILED', {
-          step,
-          reason: `${error.code}: ${error.message} ${error.data === undefined ? '' : JSON.stringify(error.data)}`.trim().slice(0, 1_000),
-        });
+      if (error instanceof Fault) throw refused(step, error);
       throw error;
     }
   }
+}
+
+const sendingOf = (within: Call | undefined) => (within === undefined ? {} : { within });
+
+/** An owner would not take what it was handed; where that is certain, it will not take it the next time either. */
+export class StepFailed extends Error {
+  override readonly name = 'StepFailed';
+  readonly isCertain: boolean;
+  constructor(
+    readonly step: string,
+    readonly reason: string,
+    { isCertain }: { readonly isCertain: boolean },
+  ) {
+    super(`${step}: ${reason}`);
+    this.isCertain = isCertain;
+  }
+}
+
+/** They say nothing about what was handed over. */
+const UNCERTAIN: ReadonlySet<string> = new Set<PlatformCode>(['UNAVAILABLE', 'TIMEOUT', 'CANCELLED', 'INTERNAL']);
+
+function refused(step: string, { code, message, data, retry }: Fault): StepFailed {
+  const reason = `${code}: ${message} ${data === undefined ? '' : JSON.stringify(data)}`.trim().slice(0, 1_000);
+  return new StepFailed(step, reason, { isCertain: retry === 'never' && !UNCERTAIN.has(code) });
 }

@@ -1,10 +1,14 @@
 import { Module } from '@nestjs/common';
 import { AuditHandlers } from './audit.handlers.js';
 import { ActivationService } from './activation.service.js';
+import { Availability } from './availability.js';
 import { PluginBlobs } from './blobs.js';
 import { Fences } from './fences.js';
 import { HereService } from './here.service.js';
 import { IntakeService } from './intake.service.js';
+import { LifecycleService } from './lifecycle.service.js';
+import { OperationRepository } from './operation.repository.js';
+import { Operations } from './operations.js';
 import { PackageService } from './package.service.js';
 import { PluginHandlers } from './plugin.handlers.js';
 import { PluginRepository } from './plugin.repository.js';
@@ -17,11 +21,15 @@ import { UpkeepService } from './upkeep.service.js';
   providers: [
     PluginBlobs,
     PluginRepository,
+    OperationRepository,
+    Operations,
+    Availability,
     Fences,
     HereService,
     IntakeService,
     ActivationService,
     RevocationService,
+    LifecycleService,
     PluginService,
     PackageService,
     UpkeepService,

@@ -8,7 +8,10 @@ const OWNER = 'plugin-registry';
 const Contributes = z.object({ servers: z.array(z.string()), skills: z.array(z.string()) });
 const Tree = z.array(FileEntry);
 
-export type Installation = Omit<Prisma.PluginInstallationGetPayload<object>, 'contributes' | 'epoch' | 'fence' | 'revokedFence'> & {
+export const NOTHING: z.output<typeof Contributes> = { servers: [], skills: [] };
+
+type Row = Prisma.PluginInstallationGetPayload<object>;
+export type Installation = Omit<Row, 'contributes' | 'epoch' | 'fence' | 'revokedFence'> & {
   readonly contributes: z.output<typeof Contributes>;
   readonly epoch: number;
   readonly fence: number;
@@ -33,9 +36,18 @@ export interface Update {
   readonly set?: string | null;
   readonly contributes?: z.output<typeof Contributes>;
   readonly takes?: boolean;
+  /** Everything of it is where it belongs: no revocation is owed any more. */
+  readonly settles?: boolean;
+  readonly unfinished?: number;
+  readonly quarantined?: string | null;
+}
+/** What an operation may write to; it loses the right with the plugin. */
+interface Writable {
+  readonly installation: { readonly id: string };
+  readonly operation: string;
 }
 
-const read = (row: Prisma.PluginInstallationGetPayload<object>): Installation => ({
+const read = (row: Row): Installation => ({
   ...row,
   contributes: Contributes.parse(row.contributes),
   epoch: Number(row.epoch),
@@ -77,45 +89,66 @@ export class PluginRepository {
     return rows.map(read);
   }
 
-  /** A revocation that not everybody has acknowledged yet. */
-  async owed(): Promise<Installation[]> {
+  /** Plugins that an operation left in the middle of something: a revocation is owed, or an activation has no end. */
+  async unsettled(): Promise<Installation[]> {
     const rows = await this.db.pluginInstallation.findMany({ where: { state: { not: 'enabled' } }, take: 1_000 });
-    return rows.map(read).filter((row) => row.revokedFence < row.fence);
+    return rows
+      .map(read)
+      .filter(
+        ({ revokedFence, fence, unfinished, wanted, quarantined, digest }) =>
+          revokedFence < fence || (unfinished > 0 && wanted === 'enabled' && quarantined !== digest),
+      );
   }
 
+  /** Undefined where a plugin of this id is installed already. */
   async create(
     change: PluginChange,
-    row: { readonly id: string; readonly projectId: string; readonly digest: string; readonly set: string | null },
-  ): Promise<Installation> {
+    row: {
+      readonly id: string;
+      readonly projectId: string;
+      readonly digest: string;
+      readonly set: string | null;
+      readonly state: string;
+      readonly reason: string | null;
+    },
+  ): Promise<Installation | undefined> {
     const epoch = BigInt(change.at.getTime());
-    return this.tell(change, (transaction) =>
-      transaction.pluginInstallation.create({
-        data: {
-          ...row,
-          state: 'disabled',
-          wanted: 'disabled',
-          contributes: { servers: [], skills: [] },
-          epoch,
-          fence: epoch,
-          revokedFence: epoch,
-          installedAt: change.at,
-          updatedAt: change.at,
-        },
-      }),
-    );
+    const moved = { epoch, fence: epoch, revokedFence: epoch, installedAt: change.at, updatedAt: change.at };
+    const data = { ...row, ...moved, wanted: 'disabled', contributes: { ...NOTHING } };
+    return this.db.$transaction(async (transaction) => {
+      const { count } = await transaction.pluginInstallation.createMany({ data: [data], skipDuplicates: true });
+      if (count === 0) return undefined;
+      return this.tell(transaction, change, await transaction.pluginInstallation.findUniqueOrThrow({ where: { id: row.id } }));
+    });
   }
 
-  async update(change: PluginChange, id: string, update: Update): Promise<Installation> {
-    const { takes, ...data } = update;
-    return this.tell(change, async (transaction) => {
-      await transaction.$queryRawUnsafe(`SELECT 1 FROM "plugin_registry"."installation" WHERE "id" = $1 FOR UPDATE`, id);
-      const current = read(await transaction.pluginInstallation.findUniqueOrThrow({ where: { id } }));
+  async update(change: PluginChange, held: Writable, update: Update): Promise<Installation> {
+    const { takes, settles, ...data } = update;
+    return this.db.$transaction(async (transaction) => {
+      const current = await lock(transaction, held);
       const epoch = BigInt(later(current.epoch, change.at));
       const fence = takes === true ? BigInt(later(current.fence, change.at)) : BigInt(current.fence);
-      return transaction.pluginInstallation.update({
-        where: { id },
-        data: { ...data, epoch, fence, revision: { increment: 1 }, updatedAt: change.at },
+      const row = await transaction.pluginInstallation.update({
+        where: { id: current.id },
+        data: {
+          ...data,
+          epoch,
+          fence,
+          ...(settles === true ? { revokedFence: fence } : {}),
+          revision: { increment: 1 },
+          updatedAt: change.at,
+        },
       });
+      return this.tell(transaction, change, row);
+    });
+  }
+
+  /** An activation begins: until it has ended well, what it hands out has to be taken away again. */
+  async begin(held: Writable, tries: number, at: Date): Promise<Installation> {
+    return this.db.$transaction(async (transaction) => {
+      const current = await lock(transaction, held);
+      const data = { epoch: BigInt(later(current.epoch, at)), fence: BigInt(later(current.fence, at)), unfinished: tries };
+      return read(await transaction.pluginInstallation.update({ where: { id: current.id }, data }));
     });
   }
 
@@ -126,59 +159,38 @@ export class PluginRepository {
     });
   }
 
-  async remove(change: PluginChange, installation: Installation): Promise<void> {
-    await this.tell(change, async (transaction) => {
-      await transaction.pluginInstallation.delete({ where: { id: installation.id } });
-      return {
-        ...installation,
-        contributes: {},
-        epoch: BigInt(installation.epoch),
-        fence: BigInt(installation.fence),
-        revokedFence: BigInt(installation.revokedFence),
-      };
+  async remove(change: PluginChange, held: Writable): Promise<void> {
+    await this.db.$transaction(async (transaction) => {
+      const { id } = await lock(transaction, held);
+      await this.tell(transaction, change, await transaction.pluginInstallation.delete({ where: { id } }));
     });
   }
 
-  /** Takes the plugin for one operation; false while another replica or request has it. */
-  async take(id: string, operation: string, until: { readonly now: Date; readonly end: Date }): Promise<boolean> {
-    const { count } = await this.db.pluginInstallation.updateMany({
-      where: { id, OR: [{ operationUntil: null }, { operationUntil: { lt: until.now } }] },
-      data: { operation, operationUntil: until.end },
+  private async tell(transaction: Prisma.TransactionClient, change: PluginChange, row: Row): Promise<Installation> {
+    const at = change.at.toISOString();
+    const payload = pluginRegistry.pluginChanged.payload.parse({
+      pluginId: row.id,
+      projectId: row.projectId,
+      state: change.action === 'uninstalled' ? 'uninstalled' : row.state,
+      epoch: Number(row.epoch),
+      fence: Number(row.fence),
+      at,
     });
-    return count === 1;
+    await addToOutbox(transaction, OWNER, [
+      eventMessage(pluginRegistry.pluginChanged, payload, {
+        keys: { pluginId: row.id },
+        id: `plugin.${row.id}.${row.epoch}.${change.action}`,
+        time: change.at,
+      }),
+    ]);
+    await appendAudit(transaction, OWNER, { ...change.audit, at, action: `plugin.${change.action}`, target: row.id });
+    return read(row);
   }
+}
 
-  async release(id: string, operation: string): Promise<void> {
-    await this.db.pluginInstallation.updateMany({ where: { id, operation }, data: { operation: null, operationUntil: null } });
-  }
-
-  private async tell(
-    change: PluginChange,
-    write: (transaction: Prisma.TransactionClient) => Promise<Prisma.PluginInstallationGetPayload<object>>,
-  ): Promise<Installation> {
-    return this.db.$transaction(async (transaction) => {
-      const row = await write(transaction);
-      const state = change.action === 'uninstalled' ? 'uninstalled' : row.state;
-      const at = change.at.toISOString();
-      const payload = pluginRegistry.pluginChanged.payload.parse({
-        pluginId: row.id,
-        projectId: row.projectId,
-        state,
-        epoch: Number(row.epoch),
-        fence: Number(row.fence),
-        at,
-      });
-      await addToOutbox(transaction, OWNER, [
-        eventMessage(pluginRegistry.pluginChanged, payload, {
-          keys: { pluginId: row.id },
-          id: `plugin.${row.id}.${row.epoch}.${change.action}`,
-          time: change.at,
-        }),
-      ]);
-      await appendAudit(transaction, OWNER, { ...change.audit, at, action: `plugin.${change.action}`, target: row.id });
-      return Object.keys(Object(row.contributes)).length === 0
-        ? { ...read({ ...row, contributes: { servers: [], skills: [] } }) }
-        : read(row);
-    });
-  }
+async function lock(transaction: Prisma.TransactionClient, { installation: { id }, operation }: Writable): Promise<Installation> {
+  await transaction.$queryRawUnsafe(`SELECT 1 FROM "plugin_registry"."installation" WHERE "id" = $1 FOR UPDATE`, id);
+  const current = await transaction.pluginInstallation.findUniqueOrThrow({ where: { id } });
+  if (current.operation !== operation) throw new Error(`another operation has taken ${id} over`);
+  return read(current);
 }

@@ -1,16 +1,15 @@
-import { randomUUID } from 'node:crypto';
 import type { Call } from '@ambit/bus';
-import { fault, Fault, pluginRegistry, type Parsed, type Plugin, type Returns } from '@ambit/contracts';
+import { fault, Fault, platformFault, pluginRegistry, type Parsed, type Plugin, type Returns } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
-import { ActivationService, type Contributed } from './activation.service.js';
+import { Availability } from './availability.js';
+import { restingState } from './domain/standing.js';
 import { Fences } from './fences.js';
 import { IntakeService } from './intake.service.js';
-import { PluginRepository, type Installation, type Package, type PluginChange } from './plugin.repository.js';
+import { LifecycleService } from './lifecycle.service.js';
+import { Operations, type Held } from './operations.js';
+import { byRequest, changeOf, type Cause } from './plugin.change.js';
+import { NOTHING, PluginRepository, type Installation, type Package } from './plugin.repository.js';
 import { viewOf } from './plugin.view.js';
-import { RevocationService } from './revocation.service.js';
-
-const OPERATION_MS = 60_000;
-const NOTHING: Contributed = { servers: [], skills: [] };
 
 /** Installs, switches and forgets plugins; one operation a plugin at a time. */
 @Injectable()
@@ -18,36 +17,63 @@ export class PluginService {
   constructor(
     private readonly intake: IntakeService,
     private readonly repository: PluginRepository,
-    private readonly activation: ActivationService,
-    private readonly revocation: RevocationService,
+    private readonly availability: Availability,
+    private readonly operations: Operations,
+    private readonly lifecycle: LifecycleService,
     private readonly fences: Fences,
   ) {}
 
   async install(request: Parsed<typeof pluginRegistry.installPlugin>, call: Call): Promise<Plugin> {
     const found = await this.intake.read(request);
     if (request.unsigned !== 'allow') throw fault(pluginRegistry.installPlugin, 'PLUGIN_UNTRUSTED');
-    const known = await this.repository.find(found.manifest.id);
-    if (known === undefined) {
-      const created = await this.repository.create(changeOf('installed', { call, after: found.digest }), {
-        id: found.manifest.id,
-        projectId: request.projectId,
-        digest: found.digest,
-        set: request.set,
-      });
+    const { projectId, set } = request;
+    const reason = await this.availability.problemOf(found);
+    const cause = byRequest(call);
+    const created = await this.repository.create(changeOf('installed', { cause, after: found.digest }), {
+      id: found.manifest.id,
+      digest: found.digest,
+      state: restingState({ wanted: 'disabled', problem: reason, isQuarantined: false }),
+      ...{ projectId, set, reason },
+    });
+    if (created !== undefined) {
       await this.fences.publish(created.id, created);
       return viewOf(created, found);
     }
-    if (known.digest === found.digest && known.set === request.set) return viewOf(known, found);
-    // Another package: nothing of the old one may stay executable against the new one's process.
-    return this.exclusively(known.id, async (current) => {
-      const wasEnabled = current.state === 'enabled';
-      if (wasEnabled) await this.takeAway(current, { action: 'disabled', call, keepWanted: true });
-      const updated = await this.repository.update(changeOf('updated', { call, before: current.digest, after: found.digest }), current.id, {
-        digest: found.digest,
-        set: request.set,
-      });
-      return wasEnabled ? this.activate(updated, found, call) : viewOf(updated, found);
+    return this.operations.exclusively(found.manifest.id, async (held) => {
+      const current = held.installation;
+      if (current.projectId !== projectId) throw fault(pluginRegistry.installPlugin, 'PLUGIN_TAKEN', { projectId: current.projectId });
+      if (current.digest === found.digest && current.set === set) return viewOf(current, found);
+      return viewOf(await this.swap(held, found, { set, cause }), found);
     });
+  }
+
+  /** Another package: nothing of the old one may stay executable against the new one's process. */
+  private async swap(
+    held: Held,
+    found: Package,
+    { set, cause }: { readonly set: string | null; readonly cause: Cause },
+  ): Promise<Installation> {
+    const { installation: before } = held;
+    if (before.state === 'enabled')
+      await this.lifecycle.takeAway(held, {
+        cause,
+        action: 'unavailable',
+        state: 'unavailable',
+        reason: 'it is being updated',
+        unfinished: 1,
+      });
+    const change = changeOf('updated', { cause, before: before.digest, after: found.digest });
+    const updated = await this.repository.update(change, held, { digest: found.digest, set });
+    const next = { ...held, installation: updated };
+    if (updated.wanted !== 'enabled' || updated.quarantined === found.digest)
+      return this.lifecycle.rest(next, { cause, wanted: wantedOf(updated), problem: await this.availability.problemOf(found) });
+    try {
+      return await this.lifecycle.activate(next, found, { cause, tries: 1 });
+    } catch (error) {
+      // It is installed; that it is not there now, and why, stands in its state.
+      if (!(error instanceof Fault)) throw error;
+      return this.found(updated.id);
+    }
   }
 
   async get(id: string): Promise<Plugin> {
@@ -68,28 +94,45 @@ export class PluginService {
     return { items, ...(last === undefined ? {} : { cursor: last.id }) };
   }
 
+  /** Of a plugin in quarantine it is the retry. */
   enable(id: string, call: Call): Promise<Plugin> {
-    return this.exclusively(id, async (installation) => {
-      const found = await this.packageOf(installation);
-      return installation.state === 'enabled' ? viewOf(installation, found) : this.activate(installation, found, call);
+    return this.operations.exclusively(id, async (held) => {
+      const found = await this.packageOf(held.installation);
+      if (held.installation.state === 'enabled') return viewOf(held.installation, found);
+      return viewOf(await this.lifecycle.activate(held, found, { cause: byRequest(call), tries: 1 }), found);
     });
   }
 
   disable(id: string, call: Call): Promise<Plugin> {
-    return this.exclusively(id, async (installation) => {
-      const found = await this.packageOf(installation);
-      if (installation.state !== 'enabled') return viewOf(installation, found);
-      return viewOf(await this.takeAway(installation, { action: 'disabled', call, keepWanted: false }), found);
+    return this.operations.exclusively(id, async (held) => {
+      const cause = byRequest(call);
+      const found = await this.packageOf(held.installation);
+      if (held.installation.state === 'enabled')
+        return viewOf(await this.lifecycle.takeAway(held, { cause, action: 'disabled', state: 'disabled', wanted: 'disabled' }), found);
+      await this.lifecycle.settle(held.installation);
+      if (held.installation.wanted === 'disabled') return viewOf(held.installation, found);
+      return viewOf(
+        await this.lifecycle.rest(held, { cause, wanted: 'disabled', problem: await this.availability.problemOf(found) }),
+        found,
+      );
     });
   }
 
   async uninstall(id: string, call: Call): Promise<{ uninstalled: boolean }> {
-    return this.exclusively(id, async (installation) => {
+    return this.operations.exclusively(id, async (held) => {
+      const cause = byRequest(call);
       const last =
-        installation.state === 'enabled'
-          ? await this.takeAway(installation, { action: 'disabled', call, keepWanted: false })
-          : installation;
-      await this.repository.remove(changeOf('uninstalled', { call, before: last.digest }), last);
+        held.installation.state === 'enabled'
+          ? await this.lifecycle.takeAway(held, { cause, action: 'disabled', state: 'disabled', wanted: 'disabled' })
+          : held.installation;
+      // Who forgets it now leaves behind what nobody would ever take away.
+      if (!(await this.lifecycle.settle(last)))
+        throw platformFault(
+          'UNAVAILABLE',
+          undefined,
+          'It is switched off, and not everybody has acknowledged that yet: uninstall it again',
+        );
+      await this.repository.remove(changeOf('uninstalled', { cause, before: last.digest }), held);
       return { uninstalled: true };
     });
   }
@@ -106,68 +149,7 @@ export class PluginService {
         agents: [],
       })),
     );
-    return { epoch: rows.reduce((latest, row) => Math.max(latest, row.epoch), 0), plugins };
-  }
-
-  /** All or nothing: whatever was contributed before a failure is revoked before the failure is told. */
-  private async activate(installation: Installation, found: Package, call: Call): Promise<Plugin> {
-    try {
-      const contributes = await this.activation.contribute(found, installation, call);
-      const enabled = await this.repository.update(changeOf('enabled', { call, after: found.digest }), installation.id, {
-        state: 'enabled',
-        wanted: 'enabled',
-        reason: null,
-        contributes,
-      });
-      await this.fences.publish(enabled.id, enabled);
-      await this.fences.renew(enabled.id);
-      return viewOf(enabled, found);
-    } catch (error) {
-      const reason = error instanceof Fault ? JSON.stringify(error.data ?? error.message).slice(0, 1_000) : 'an internal error';
-      const failed = await this.repository.update(changeOf('disabled', { call, before: found.digest, reason }), installation.id, {
-        state: 'disabled',
-        reason,
-        contributes: NOTHING,
-        takes: true,
-      });
-      await this.revocation.revoke(failed);
-      throw error;
-    }
-  }
-
-  private async takeAway(
-    installation: Installation,
-    how: { readonly action: PluginChange['action']; readonly call: Call; readonly keepWanted: boolean },
-  ): Promise<Installation> {
-    const update = {
-      state: 'disabled',
-      contributes: NOTHING,
-      takes: true,
-      reason: null,
-      ...(how.keepWanted ? {} : { wanted: 'disabled' }),
-    };
-    const disabled = await this.repository.update(
-      changeOf(how.action, { call: how.call, before: installation.digest }),
-      installation.id,
-      update,
-    );
-    await this.revocation.revoke(disabled);
-    return disabled;
-  }
-
-  private async exclusively<T>(id: string, work: (installation: Installation) => Promise<T>): Promise<T> {
-    await this.found(id);
-    const operation = randomUUID();
-    for (;;) {
-      const now = new Date();
-      if (await this.repository.take(id, operation, { now, end: new Date(now.getTime() + OPERATION_MS) })) break;
-      await new Promise((resolve) => setTimeout(resolve, 100));
-    }
-    try {
-      return await work(await this.found(id));
-    } finally {
-      await this.repository.release(id, operation);
-    }
+    return { epoch: rows.reduce((sum, row) => sum + row.epoch, 0), plugins };
   }
 
   private async found(id: string): Promise<Installation> {
@@ -183,29 +165,8 @@ export class PluginService {
   }
 }
 
+const wantedOf = ({ wanted }: Installation) => (wanted === 'enabled' ? 'enabled' : 'disabled');
+
 function viewState(state: string): Plugin['state'] {
   return state === 'enabled' || state === 'unavailable' ? state : 'disabled';
-}
-
-function changeOf(
-  action: PluginChange['action'],
-  about: { readonly call: Call; readonly before?: string; readonly after?: string; readonly reason?: string },
-): PluginChange {
-  const { principal, actor, via, traceId, startedAt } = about.call;
-  return {
-    at: startedAt,
-    action,
-    audit: {
-      actor: actor ?? null,
-      principal: principal ?? null,
-      via: via ?? null,
-      projectId: null,
-      beforeDigest: about.before ?? null,
-      afterDigest: about.after ?? null,
-      rule: null,
-      reason: about.reason ?? null,
-      traceId,
-      retention: 'audit',
-    },
-  };
 }

@@ -17,6 +17,7 @@ export function viewOf(installation: Installation, found: Package): Plugin {
     state: installation.state,
     wanted: installation.wanted,
     reason: installation.reason,
+    quarantined: installation.quarantined === installation.digest,
     contributes: { ...installation.contributes, tools: [], agents: [] },
     settings: manifest.settings,
     inert: manifest.inert,

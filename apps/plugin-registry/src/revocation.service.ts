@@ -19,7 +19,8 @@ export class RevocationService {
     @Inject(LOG) private readonly log: Logger,
   ) {}
 
-  async revoke(installation: Installation): Promise<void> {
+  /** False where not everybody has acknowledged it: it is owed then. */
+  async revoke(installation: Installation): Promise<boolean> {
     const { id, fence, epoch } = installation;
     const owner = `plugin:${id}`;
     await this.fences.publish(id, { epoch, fence });
@@ -29,12 +30,9 @@ export class RevocationService {
       this.tell(mcpBroker.revokeOwner, () => this.bus.call(mcpBroker.revokeOwner, { owner, fence, remove: true })),
       this.tell(skillStore.revokeOwner, () => this.bus.call(skillStore.revokeOwner, { owner, fence })),
     ]);
-    if (acknowledged.every(Boolean)) await this.repository.acknowledgeRevocation(id, fence);
-  }
-
-  /** Revocations that were cut short, by a crash or by a silent service. */
-  async settleOwed(): Promise<void> {
-    for (const installation of await this.repository.owed()) await this.revoke(installation);
+    if (!acknowledged.every(Boolean)) return false;
+    await this.repository.acknowledgeRevocation(id, fence);
+    return true;
   }
 
   /** Asks again until it is acknowledged, or until silence has lasted longer than what the silent one could hold. */

@@ -3,7 +3,7 @@ import { FileEntry as FileEntrySchema, SkillFacts } from '@ambit/contracts';
 import { DB, type Prisma, type SkillDb } from '@ambit/db';
 import { Inject, Injectable } from '@nestjs/common';
 import { z } from 'zod';
-import { CONTRIBUTIONS, tellChange, type Change } from './change.repository.js';
+import { EVERYBODY, scopeOfOwner, tellChange, type Change } from './change.repository.js';
 import { ScriptRepository } from './script.repository.js';
 import { saveVersionIn } from './version.row.js';
 
@@ -89,10 +89,11 @@ export class SkillRepository {
     });
   }
 
-  /** The later of the agent's epoch and that of contributions. */
-  async epoch(agentId: string): Promise<number> {
-    const rows = await this.db.skillEpoch.findMany({ where: { scope: { in: [agentId, CONTRIBUTIONS] } } });
-    return rows.reduce((latest, row) => Math.max(latest, Number(row.epoch)), 0);
+  /** Moves with the agent's epoch and with those of the owners, null for all of them: their sum, for the latest of them alone could hide an earlier one's move. */
+  async epoch(agentId: string, owners: readonly string[] | null): Promise<number> {
+    const ofOwners = owners === null ? { startsWith: scopeOfOwner('') } : { in: owners.map(scopeOfOwner) };
+    const rows = await this.db.skillEpoch.findMany({ where: { OR: [{ scope: agentId }, { scope: ofOwners }] } });
+    return rows.reduce((sum, row) => sum + Number(row.epoch), 0);
   }
 
   /** Decides on the locked entry, writes what was decided, and tells it: pointer, epoch, event and audit in one transaction. */
@@ -118,7 +119,7 @@ export class SkillRepository {
     return this.db.$transaction(async (transaction) => {
       const { count } = await transaction.skillContribution.deleteMany({ where: { owner: change.owner } });
       if (rows.length > 0) await transaction.skillContribution.createMany({ data: [...rows] });
-      if (count > 0 || rows.length > 0) await tellChange(transaction, { ...change, agentId: CONTRIBUTIONS });
+      if (count > 0 || rows.length > 0) await tellChange(transaction, { ...change, agentId: EVERYBODY });
       return count;
     });
   }

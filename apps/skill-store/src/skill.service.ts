@@ -108,12 +108,10 @@ export class SkillService {
 
   async effective({ agentId, plugins }: Parsed<typeof skillStore.effectiveSkills>): Promise<Returns<typeof skillStore.effectiveSkills>> {
     // The epoch is read first: a change meanwhile makes the answer newer than it says, never older.
-    const epoch = await this.repository.epoch(agentId);
+    const owners = plugins === null ? null : ['builtin', ...plugins.map((id) => `plugin:${id}`)];
+    const epoch = await this.repository.epoch(agentId, owners);
     const own = await this.repository.list({ agentId }, { limit: 1_000 });
-    const contributed = await this.repository.contributions(
-      null,
-      plugins === null ? null : ['builtin', ...plugins.map((id) => `plugin:${id}`)],
-    );
+    const contributed = await this.repository.contributions(null, owners);
     const scriptsOf = await this.scripts.of([agentId]);
     const skills = effectiveSkills(
       agentId,

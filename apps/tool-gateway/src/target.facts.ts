@@ -41,7 +41,7 @@ export class TargetFactsSource implements OnApplicationBootstrap, OnApplicationS
       ...this.#target(tool, snapshot),
       effect: tool.effect,
       access: tool.access,
-      pluginVerdict: null,
+      pluginVerdict: tool.pluginVerdict ?? null,
       ownerFence: fence,
       // A shared owner's fence moves with anything of its name; whether this one is still there, its own owner says at dispatch.
       readAtFence: isShared ? fence : 0,

@@ -139,6 +139,7 @@ function toolCandidate(server: ServerCatalogue, tool: ServerTool, ledger: Ledger
         bindingHash: server.bindingHash,
         tool: definition.name,
       },
+      ...(declared === 'ask' ? { pluginVerdict: declared } : {}),
     },
   };
 }

@@ -23,6 +23,8 @@ export const SnapshotTool = z.object({
   parallel: z.boolean(),
   owner: Owner,
   target: Target,
+  /** Its plugin wants a person to be asked; absent where it does not. */
+  pluginVerdict: z.literal('ask').optional(),
 });
 export type SnapshotTool = z.output<typeof SnapshotTool>;
 

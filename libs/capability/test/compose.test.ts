@@ -417,6 +417,7 @@ describe('fingerprint', () => {
   const more: [string, Partial<CompositionInput>][] = [
     ['server made anew', { servers: ok(server(3, { names: ['echo', 'add'], slug: 'server-1' }), server(2)) }],
     ['slug', server_({ slug: 'another' })],
+    ['what a plugin asks for its tool', server_({ toolPolicy: { echo: 'ask', add: 'allow' } })],
     ['owner of a server', { ...server_({ owner: 'plugin:kit' }), plugins: ok(plugin('kit')) }],
     ['alias', { policies: [openPolicy({ aliases: { add: 'mcp__server-1__add' } })] }],
     [

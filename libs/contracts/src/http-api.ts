@@ -35,7 +35,7 @@ export const DesiredState = z
     set: Slug,
     project: ProjectId.default('default'),
     secrets: z.record(Slug, z.strictObject({ from: z.enum(['env', 'file', 'store']), key: z.string().max(500).nullable().default(null) })).default({}),
-    servers: z.record(Slug, ServerSpec.omit({ slug: true, projectId: true, owner: true, set: true })).default({}),
+    servers: z.record(Slug, ServerSpec.omit({ slug: true, projectId: true, owner: true, set: true, toolPolicy: true })).default({}),
     plugins: z.record(PluginId, z.strictObject({ files: z.array(FileEntry).max(4_096), version: z.string().max(100).optional(), unsigned: z.enum(['allow', 'refuse']).default('refuse'), enabled: z.boolean().default(true) })).default({}),
     skills: z.record(SkillName, z.strictObject({ files: z.array(FileEntry).max(4_096), /** Which of its scripts the agents may run. */ scripts: z.array(ScriptPath).max(200).default([]) })).default({}),
     agents: z.record(AgentId, AgentDocument.omit({ projectId: true, set: true })).default({}),
@@ -79,7 +79,7 @@ export const httpApi = {
 
   listServers: route('GET /v1/server', { summary: 'MCP servers with their state', action: 'read', query: z.object({ ...InProject, ...InSet, ...Paging }), output: page(Server) }),
   getServer: route('GET /v1/server/{id}', { summary: 'One server by id', action: 'read', params: z.object({ id: Uuid }), output: Server, errors: mcpBroker.getServer.errors }),
-  putServer: route('PUT /v1/server/{slug}', { summary: 'Create or change a server of a project', action: 'administer', params: z.object({ slug: Slug }), body: ServerSpec.omit({ slug: true, owner: true }), output: Server, errors: mcpBroker.putServer.errors }),
+  putServer: route('PUT /v1/server/{slug}', { summary: 'Create or change a server of a project', action: 'administer', params: z.object({ slug: Slug }), body: ServerSpec.omit({ slug: true, owner: true, toolPolicy: true }), output: Server, errors: mcpBroker.putServer.errors }),
   deleteServer: route('DELETE /v1/server/{id}', { summary: 'Remove a server', action: 'administer', params: z.object({ id: Uuid }), output: mcpBroker.deleteServer.output, errors: mcpBroker.deleteServer.errors }),
   testServer: route('POST /v1/server/{id}/test', { summary: 'Connect now and list its tools', action: 'operate', params: z.object({ id: Uuid }), output: Server, errors: mcpBroker.testServer.errors }),
 

@@ -19,7 +19,7 @@ export {
 } from './nouns.js';
 export { adminApi, DeliveryStatus, EdgeNames, EdgeToken, NOTIFIED_EVENTS, NotifiedEvent, Notify, NotifyDelivery, NotifySink, Role, RoleGrant, Token, WorkerCredential } from './admin-api.js';
 export { Authorization, AuthorizationState, Credential, CredentialsOf, CredentialSubject, SecretRef, ServerAuthorization } from './authorization.js';
-export { Instances, mcpBroker, Secret, Server, ServerHead, ServerSpec, ServerState, Timeouts, Transport } from './mcp-broker.js';
+export { Instances, mcpBroker, Secret, Server, ServerHead, ServerSpec, ServerState, Timeouts, ToolPolicy, Transport } from './mcp-broker.js';
 export { OfferHashes, OfferKind } from './mcp-content.js';
 export { mcpEdge } from './mcp-edge.js';
 export { ServerSkill, Switch, SwitchName } from './mcp-skills.js';

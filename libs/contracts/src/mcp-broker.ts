@@ -22,6 +22,10 @@ export const Timeouts = z
   .object({ startMs: z.int().min(1_000).max(300_000).default(45_000), callMs: z.int().min(1_000).max(3_600_000).default(60_000), onProgress: z.enum(['extend', 'ignore']).default('ignore') })
   .meta({ id: 'Timeouts' });
 
+/** A closed list of a server's tools, by name. It only takes away: what may be called without asking, an agent's policy says. */
+export const ToolPolicy = z.record(z.string().min(1).max(128), z.enum(['allow', 'ask', 'deny'])).meta({ id: 'ToolPolicy' });
+export type ToolPolicy = z.output<typeof ToolPolicy>;
+
 /** How to reach a server. Strict: unknown fields, `autoApprove` among them, are refused by name. */
 export const Transport = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('stdio'), command: z.string().min(1).max(1_024), args: z.array(z.string().max(8_192)).max(256).default([]), env: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/), Value).default({}), package: z.object({ pluginId: z.string().max(64), digest: Hex64 }).optional() }),
@@ -45,6 +49,8 @@ export const ServerSpec = z
     /** The server is told that it may ask for completions of a model; whether it gets one, the agent’s policy says. */
     sampling: z.boolean().default(false),
     argumentsKept: z.enum(['full', 'redacted', 'digest']).default('redacted'),
+    /** What the package of its plugin says of its tools: one that stands there as denied, or does not stand there, does not exist. Null: it says nothing. */
+    toolPolicy: ToolPolicy.nullable().default(null),
     owner: Owner.default('user'),
     set: SetName.default(null),
   })
@@ -84,7 +90,7 @@ export type Secret = z.output<typeof Secret>;
 
 /** The versions that ingress consults of one server. */
 export const ServerHead = z
-  .object({ serverId: Uuid, slug: Slug, projectId: ProjectId, owner: Owner, enabled: z.boolean(), configGeneration: z.int(), bindingHash: Hex64, catalogHash: Hex64.nullable(), /** The list was read with the subject's own credentials, and others see another. */ isOwn: z.boolean().optional(), state: ServerState, reason: z.string().nullable(), stale: z.boolean(), readOnly: z.array(z.string()), scope: z.enum(['shared', 'per-agent', 'per-session']), offers: OfferHashes.optional() })
+  .object({ serverId: Uuid, slug: Slug, projectId: ProjectId, owner: Owner, enabled: z.boolean(), configGeneration: z.int(), bindingHash: Hex64, catalogHash: Hex64.nullable(), /** The list was read with the subject's own credentials, and others see another. */ isOwn: z.boolean().optional(), state: ServerState, reason: z.string().nullable(), stale: z.boolean(), readOnly: z.array(z.string()), toolPolicy: ToolPolicy.nullable().optional(), scope: z.enum(['shared', 'per-agent', 'per-session']), offers: OfferHashes.optional() })
   .meta({ id: 'ServerHead' });
 export type ServerHead = z.output<typeof ServerHead>;
 
@@ -116,7 +122,7 @@ export const mcpBroker = {
   }),
   getServer: rpc('ambit.rpc.mcp-broker.v1.server.get', { summary: 'One server by id or by (project, slug)', input: z.union([z.object({ id: Uuid }), z.object({ projectId: ProjectId, slug: Slug })]), output: Server, errors: { SERVER_UNKNOWN: serverUnknown }, idempotent: true }),
   listServers: rpc('ambit.rpc.mcp-broker.v1.server.list', { summary: 'Servers, a page at a time', input: z.object({ projectId: ProjectId.optional(), owner: Owner.optional(), set: Slug.optional(), ...PageInput }), output: page(Server), idempotent: true }),
-  deleteServer: rpc('ambit.rpc.mcp-broker.v1.server.delete', { summary: 'Remove a server, stop its instances and move its owner’s fence', input: z.object({ id: Uuid }), output: z.object({ deleted: z.boolean() }), errors: { SERVER_UNKNOWN: serverUnknown }, timeoutMs: 20_000 }),
+  deleteServer: rpc('ambit.rpc.mcp-broker.v1.server.delete', { summary: 'Remove a server, stop its instances and move its owner’s fence', input: z.object({ id: Uuid }), output: z.object({ deleted: z.boolean() }), errors: { SERVER_UNKNOWN: serverUnknown, PLUGIN_OWNED: { status: 409, retry: 'never', message: 'A plugin contributes this server; disable the plugin instead, or switch the server off', data: z.object({ owner: Owner }) } }, timeoutMs: 20_000 }),
   testServer: rpc('ambit.rpc.mcp-broker.v1.server.test', { summary: 'Connect now, list, and say how it went', input: z.object({ id: Uuid }), output: Server, errors: { SERVER_UNKNOWN: serverUnknown }, timeoutMs: 60_000 }),
 
   switchServer: rpc('ambit.rpc.mcp-broker.v1.server.switch', { summary: 'Switch a server off or on by hand, whoever its owner is; it stays off until it is switched on again', input: z.object({ id: Uuid, on: z.boolean() }), output: Server, errors: { SERVER_UNKNOWN: serverUnknown }, idempotent: true, timeoutMs: 20_000 }),

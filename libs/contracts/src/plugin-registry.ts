@@ -25,6 +25,8 @@ export const Plugin = z
     state: PluginState,
     wanted: z.enum(['enabled', 'disabled']),
     reason: z.string().max(1_000).nullable(),
+    /** This very package failed here: it is tried again when it is enabled once more, or when another package is installed. */
+    quarantined: z.boolean().default(false),
     contributes: z.object({ servers: z.array(z.string()), skills: z.array(z.string()), tools: z.array(z.string()), agents: z.array(z.string()) }),
     /** Values that only a person can give: each is stored as the secret of that name before it is switched on. */
     settings: z.array(z.object({ key: z.string().max(200), secret: Slug, title: z.string().max(200) })).max(200).default([]),
@@ -50,6 +52,7 @@ export const pluginRegistry = {
     summary: 'Verify a package and install or update it, switched off unless it was on', input: z.object({ projectId: ProjectId.default('default'), files: z.array(FileEntry).max(4_096).optional(), archive: Hex64.optional(), unsigned: z.enum(['allow', 'refuse']).default('refuse').meta({ description: 'Whether a package without a publisher’s signature may be installed' }), set: SetName.default(null) }), output: Plugin,
     errors: {
       PLUGIN_INVALID: { status: 400, retry: 'never', message: 'This is not a valid package', data: z.object({ path: z.string(), reason: z.string() }) },
+      PLUGIN_TAKEN: { status: 409, retry: 'never', message: 'A plugin of this id is installed in another project', data: z.object({ projectId: ProjectId }) },
       PLUGIN_UNTRUSTED: { status: 403, retry: 'never', message: 'The package is not signed by a trusted publisher, and unsigned ones are refused here' },
       BLOB_MISSING: { status: 400, retry: 'never', message: 'Upload these files first', data: z.object({ digests: z.array(Hex64) }) },
       ARCHIVE_REFUSED: { status: 400, retry: 'never', message: 'The archive is unsafe or too large', data: z.object({ reason: z.string() }) },

@@ -31,6 +31,7 @@ export function serverSpec(
     enabled: true,
     owner: `plugin:${manifest.id}`,
     set: place.set,
+    toolPolicy: manifest.toolPolicies.find((policy) => policy.server === server.id)?.tools ?? null,
   };
   if (transport.type === 'stdio')
     return {

@@ -138,7 +138,7 @@ function permissionLink(tool: SnapshotTool, { agent, ancestors, session }: Quest
       effect: tool.effect,
       access: tool.access,
       requiresConfirmation: false,
-      pluginVerdict: null,
+      pluginVerdict: tool.pluginVerdict ?? null,
       outsideWorkspace: false,
       protectedPath: false,
       command: null,

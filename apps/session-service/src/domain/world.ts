@@ -170,7 +170,7 @@ function serverOf(head: ServerHead, tools: readonly ToolDefinition[] | undefined
     ...{ serverId, slug, owner, configGeneration, bindingHash, catalogHash, enabled, state, stale },
     tools: (tools ?? []).map((definition) => ({ definition, readOnly: readOnly.has(definition.name) })),
     prompts: [],
-    toolPolicy: null,
+    toolPolicy: head.toolPolicy ?? null,
   };
 }
 
