@@ -4,6 +4,7 @@ import { startNats, startPostgres, startService, until, withClient, type TestNat
 import { afterAll, beforeAll, beforeEach, expect, jest } from '@jest/globals';
 import { createHash } from 'node:crypto';
 import { verifies } from '../../../test/verifies.js';
+import { PluginRegistryConfig } from '../src/config.js';
 import { PluginRegistryModule } from '../src/plugin-registry.module.js';
 import { Peers } from './peers.js';
 
@@ -12,7 +13,8 @@ let nats: TestNats;
 let postgres: TestPostgres;
 let peers: Peers;
 let service: Awaited<ReturnType<typeof start>>;
-const start = () => startService('plugin-registry', PluginRegistryModule, { nats, postgres, database: openDatabase });
+const start = () =>
+  startService('plugin-registry', PluginRegistryModule, { nats, postgres, config: PluginRegistryConfig, database: openDatabase });
 
 beforeAll(async () => {
   [nats, postgres] = await Promise.all([startNats(), startPostgres()]);
