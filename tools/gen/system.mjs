@@ -5,7 +5,7 @@ import { HEADER, table } from './markdown.mjs';
 const WORDS = { rpc: ['call', 'calls'], event: ['event', 'events'], job: ['job', 'jobs'], signal: ['signal', 'signals'] };
 const WORKER = 'worker';
 /** Who answers without being a service of ours. */
-const OUTSIDERS = new Set([WORKER, 'reviewer']);
+const OUTSIDERS = new Set([WORKER, 'permit-checker', 'reviewer']);
 const names = Object.keys(services).sort();
 const nameOf = new Map(allContracts().map(({ name, contract }) => [contract.subject, name]));
 

@@ -117,7 +117,7 @@ export class RestoreService implements OnModuleInit, OnModuleDestroy {
         });
       case 'server':
         return this.#unlessRefused(async () => {
-          const { slug, projectId, display, transport, instances, timeouts, readOnly, argumentsKept, toolPolicy, owner, set, version } =
+          const { slug, projectId, display, transport, instances, timeouts, readOnly, argumentsKept, owner, set, version, ...rest } =
             await this.bus.call(mcpBroker.getServer, { id: taking.id }, AS_US);
           await this.bus.call(
             mcpBroker.putServer,
@@ -130,7 +130,10 @@ export class RestoreService implements OnModuleInit, OnModuleDestroy {
               timeouts,
               readOnly,
               argumentsKept,
-              toolPolicy,
+              toolPolicy: rest.toolPolicy,
+              platforms: rest.platforms,
+              scopes: rest.scopes,
+              permissions: rest.permissions,
               owner,
               set,
               enabled: false,

@@ -61,7 +61,8 @@ function agentEntry({ id, kind, enabled, model, instructions, policy, match }: W
   };
 }
 
-function serverEntry({ transport, display, enabled, readOnly, argumentsKept, instances, timeouts }: Server): unknown {
+function serverEntry({ transport, display, enabled, readOnly, argumentsKept, instances, timeouts, ...more }: Server): unknown {
+  const { platforms, scopes, permissions } = more;
   const reach =
     transport.type === 'stdio'
       ? { command: transport.command, args: transport.args, env: transport.env }
@@ -75,6 +76,9 @@ function serverEntry({ transport, display, enabled, readOnly, argumentsKept, ins
     enabled,
     readOnly,
     argumentsKept,
+    ...(platforms === undefined ? {} : { platforms }),
+    ...(scopes === undefined ? {} : { scopes }),
+    ...(permissions === undefined ? {} : { permissions }),
     instances: {
       ...bounds,
       idleStop: formatDuration(idleStopMs),

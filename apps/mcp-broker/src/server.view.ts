@@ -79,7 +79,7 @@ export function serverOf(row: ServerRow, isConnecting: boolean, authorization: S
 
 /** What ingress consults of a server. */
 export function headOf(row: ServerRow, isConnecting: boolean): ServerHead {
-  const { readOnly, toolPolicy, instances, owner } = specOf(row);
+  const { readOnly, toolPolicy, instances, owner, platforms, scopes, permissions } = specOf(row);
   return {
     serverId: row.id,
     slug: row.slug,
@@ -96,6 +96,9 @@ export function headOf(row: ServerRow, isConnecting: boolean): ServerHead {
     toolPolicy,
     scope: instances.scope,
     offers: offersOf(row),
+    ...(platforms === undefined ? {} : { platforms }),
+    ...(scopes === undefined ? {} : { scopes }),
+    ...(permissions === undefined ? {} : { permissions }),
   };
 }
 

@@ -1,5 +1,5 @@
 import type { Call } from '@ambit/bus';
-import { excerptOf, resolveSubagents } from '@ambit/capability';
+import { excerptOf, readSnapshot, resolveSubagents } from '@ambit/capability';
 import { DELEGATION, fault, sessionService, type Agent, type Output, type Parsed, type Principal } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { agents, withFresh } from './agent.repository.js';
@@ -16,6 +16,7 @@ import { Launcher } from './launch.service.js';
 import { childOf } from './new-session.js';
 import { runs } from './run.repository.js';
 import { sessions, type SessionRecord } from './session.repository.js';
+import { snapshots } from './snapshot.repository.js';
 import { Snapshots } from './snapshot.service.js';
 import { tape } from './tape.repository.js';
 import { Transactions, type Unit } from './transactions.repository.js';
@@ -59,6 +60,7 @@ export class DelegationService {
       if (known !== undefined) return publicDelegation(known);
       const { parent, agent, sender } = await this.#parent(input.runId);
       const slots = await this.#slots(agent, parent, input);
+      await this.#refuseUnseen(input);
       const first = input.mode === 'chain' ? input.tasks.slice(0, 1) : input.tasks;
       const ready: Ready[] = [];
       for (const [index, task] of first.entries())
@@ -210,6 +212,15 @@ export class DelegationService {
       found.push(child);
     }
     return found;
+  }
+
+  /** What the run was not offered it cannot ask for, whatever the policy says by now. */
+  async #refuseUnseen({ runId, tasks }: Start): Promise<void> {
+    const run = await runs.find(this.transactions.read, runId);
+    const row = run === undefined ? undefined : await snapshots.find(this.transactions.read, run.fingerprint);
+    const offered = row === undefined ? [] : (readSnapshot(row.text, row.fingerprint).subagents ?? []).map(({ name }) => name);
+    if (tasks.some(({ slotId }) => !offered.includes(slotId)))
+      throw fault(sessionService.startDelegation, 'SUBAGENT_UNAVAILABLE', { reason: 'no_valid_slots' });
   }
 
   async #prepare(

@@ -17,6 +17,7 @@ import { agents } from './agent.repository.js';
 import { Catalogues } from './catalogues.service.js';
 import { compositionOf, keyOfWorld, versionsOf, type Answered, type Seen, type Whose } from './domain/world.js';
 import { FenceReader, fencesOf } from './fence.service.js';
+import { Permits } from './permits.service.js';
 import { Transactions } from './transactions.repository.js';
 
 /** A composed world, by its fingerprint. The text is there only where it was composed just now. */
@@ -61,6 +62,7 @@ export class Ingress {
     private readonly catalogues: Catalogues,
     private readonly fences: FenceReader,
     private readonly transactions: Transactions,
+    private readonly permits: Permits,
     @Inject(LOG) private readonly log: Logger,
     metrics: Metrics,
   ) {
@@ -91,8 +93,9 @@ export class Ingress {
   }
 
   /** Composes anew with every server's tools, allowed or not, for whoever wants to know the reasons. */
-  async explain(whose: Whose, within?: Call): Promise<{ readonly composition: Composition; readonly seen: Seen }> {
-    const seen = await this.#see(whose, within);
+  async explain(asked: Whose, within?: Call): Promise<{ readonly composition: Composition; readonly seen: Seen }> {
+    const seen = await this.#see(asked, within);
+    const whose = { ...asked, subject: await this.permits.of(asked, seen, within) };
     const heads = seen.heads.ok ? seen.heads.value.servers : [];
     const catalogues = await this.catalogues.of(heads, { policies: 'all', ...(within === undefined ? {} : { within }) });
     const switches = switchesOf(seen);
@@ -100,9 +103,10 @@ export class Ingress {
     return { composition: compose(compositionOf(whose, seen, { switches, catalogues, skills })), seen };
   }
 
-  async #prepare(whose: Whose, within: Call | undefined): Promise<Prepared> {
+  async #prepare(asked: Whose, within: Call | undefined): Promise<Prepared> {
     const fences = await this.fences.all();
-    const seen = await this.#see(whose, within);
+    const seen = await this.#see(asked, within);
+    const whose = { ...asked, subject: await this.permits.of(asked, seen, within) };
     const switches = switchesOf(seen);
     const versions = versionsOf(whose, seen, switches);
     const world = keyOfWorld(versions);

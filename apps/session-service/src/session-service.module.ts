@@ -28,6 +28,7 @@ import { MoveService } from './move.service.js';
 import { Narrowing } from './narrowing.service.js';
 import { OwnerService } from './owner.service.js';
 import { PermissionService } from './permission.service.js';
+import { Permits } from './permits.service.js';
 import { PoolService } from './pool.service.js';
 import { PrincipalService } from './principal.service.js';
 import { Progress } from './progress.service.js';
@@ -62,6 +63,7 @@ import { WorkerHandlers } from './worker.handlers.js';
       Leases,
       FenceReader,
       Catalogues,
+      Permits,
       Ingress,
       Snapshots,
       WhoseReader,

@@ -5,12 +5,15 @@ import { mcpBroker, pluginRegistry, skillStore, toolGateway, type Output, type S
 import type { NatsConnection } from '@nats-io/nats-core';
 
 type Registration = Output<typeof toolGateway.listTools>['tools'][number];
+type Toolset = Output<typeof toolGateway.listTools>['toolsets'][number];
 type EffectiveSkill = Output<typeof skillStore.effectiveSkills>['skills'][number];
 type Plugin = Output<typeof pluginRegistry.pluginSlots>['plugins'][number];
 
 /** The owners that session-service asks at ingress, as peers on the bus; a test changes what they hold. */
 export interface World {
   tools: Registration[];
+  /** What workers of agents brought. */
+  toolsets: Toolset[];
   servers: { head: ServerHead; tools: ToolDefinition[] }[];
   skills: EffectiveSkill[];
   plugins: Plugin[];
@@ -39,6 +42,13 @@ export const registration = (name: string, more: Partial<Registration> = {}): Re
   version: 1,
   requiresConfirmation: false,
   ...more,
+});
+
+/** What an agent's worker brings: tools of any name, with whatever they demand. */
+export const toolset = (agentId: string, tools: readonly Registration[]): World['toolsets'][number] => ({
+  ...{ agentId, pool: 'shared', live: true },
+  digest: sha256Hex(JSON.stringify(tools)),
+  tools: tools.map((tool) => ({ ...tool, access: 'other' as const })),
 });
 
 export function server(slug: string, toolNames: readonly string[], more: Partial<ServerHead> = {}): World['servers'][number] {
@@ -72,6 +82,7 @@ export function startWorld(connection: NatsConnection): World {
     broken: new Set(),
     open: new Set(),
     tools: [registration('question')],
+    toolsets: [],
     servers: [],
     skills: [],
     plugins: [],
@@ -81,7 +92,11 @@ export function startWorld(connection: NatsConnection): World {
     findSkills: () => void (skills = answerSkills()),
     close: () => responder.close(),
   };
-  responder.answer(toolGateway.listTools, () => (count('tools'), { epoch, reservedTableVersion: 1, tools: world.tools, toolsets: [] }));
+  responder.answer(toolGateway.listTools, ({ agentId }) => {
+    count('tools');
+    const toolsets = world.toolsets.filter((one) => one.agentId === agentId);
+    return { epoch, reservedTableVersion: 1, tools: world.tools, toolsets };
+  });
   responder.answer(toolGateway.clearSession, (input) => {
     world.cleared.push(input);
     if (world.broken.has(input.sessionId)) throw new Error('nothing can be cleared here');

@@ -176,54 +176,72 @@ verifies(
   },
 );
 
-it('takes a worker’s tools, refuses names that are not its to give, and calls them where the run’s worker is', async () => {
-  const agentId = 'maker';
-  const workerId = randomUUID();
-  const changed = await collect(world.nats.connection, toolGateway.toolsChanged);
-  for (const name of ['tape_info', 'Question', 'mcp__x__y'])
-    await expect(register(agentId, { workerId, tools: [tool(name)] })).rejects.toMatchObject({ code: 'NAME_RESERVED', data: { name } });
-  await expect(register(agentId, { workerId, tools: [tool('paint', { exposure: 'system-model' })] })).rejects.toMatchObject({
-    code: 'EXPOSURE_MISMATCH',
-  });
-  await expect(register(agentId, { workerId, tools: [tool('paint', { access: 'session' })] })).rejects.toMatchObject({
-    code: 'EXPOSURE_MISMATCH',
-  });
-  const named = '7'.repeat(64);
-  expect(await register(agentId, { workerId, toolsetDigest: named })).toEqual({ toolsetDigest: named, wantTools: true });
-  expect(await register(agentId, { workerId, toolsetDigest: named, tools: [tool('paint'), tool('write', { access: 'file' })] })).toEqual({
-    toolsetDigest: named,
-    wantTools: false,
-  });
-  await expect(register(agentId, { workerId, toolsetDigest: named, tools: [tool('other')] })).rejects.toMatchObject({
-    code: 'INVALID_INPUT',
-  });
-  expect((await changed.next((one) => one.payload.agentId === agentId)).payload).toMatchObject({ digest: named, live: true });
-  expect((await list('ingress', agentId)).toolsets).toMatchObject([
-    { agentId, digest: named, pool: 'shared', live: true, tools: [{ name: 'paint' }, { name: 'write' }] },
-  ]);
-
-  const prepared = { paths: ['notes/a.md'], cwd: null, argv: [], command: null };
-  world.responder.answer(worker.prepareTool, () => prepared, { keys: { agentId, workerId } });
-  world.responder.answer(
-    worker.callTool,
-    (input) => ({ content: [{ type: 'text', text: `${input.tool} ${JSON.stringify(input.prepared)}` }] }),
-    { keys: { agentId, workerId } },
-  );
-  const pinned = (name: string) =>
-    builtinTool(name, {
-      owner: `worker:${agentId}`,
-      effect: 'write',
-      parallel: false,
-      access: name === 'write' ? 'file' : 'other',
-      target: { kind: 'worker', agentId, toolsetDigest: named, tool: name },
+verifies(
+  ['R-INGRESS-12#2', 'R-INGRESS-15#3'],
+  'takes a worker’s tools, refuses names and permits that nobody can have, and calls them where the run’s worker is',
+  async () => {
+    const agentId = 'maker';
+    const workerId = randomUUID();
+    const changed = await collect(world.nats.connection, toolGateway.toolsChanged);
+    for (const name of ['tape_info', 'Question', 'mcp__x__y'])
+      await expect(register(agentId, { workerId, tools: [tool(name)] })).rejects.toMatchObject({ code: 'NAME_RESERVED', data: { name } });
+    await expect(register(agentId, { workerId, tools: [tool('paint', { exposure: 'system-model' })] })).rejects.toMatchObject({
+      code: 'EXPOSURE_MISMATCH',
     });
-  const run = await world.run([pinned('write'), pinned('paint')], { agentId, workerId, policy: { mode: 'default' } });
-  const results = await world.execute(run, 0, [intend('write', { path: 'notes/a.md' }), intend('paint')]);
-  // A file inside the workspace needs nobody; what may change something asks.
-  expect(results).toMatchObject([{ status: 'completed', content: [{ text: `write ${JSON.stringify(prepared)}` }] }, { status: 'waiting' }]);
-  const gone = await world.run([pinned('write')], { agentId, workerId: randomUUID(), policy: { mode: 'full_access' } });
-  expect(await world.execute(gone, 0, [intend('write')])).toMatchObject([{ status: 'refused', fault: { code: 'TOOL_GONE' } }]);
-});
+    await expect(register(agentId, { workerId, tools: [tool('paint', { access: 'session' })] })).rejects.toMatchObject({
+      code: 'EXPOSURE_MISMATCH',
+    });
+    for (const permit of ['user()', 'role()', 'role( )', 'everybody'])
+      await expect(register(agentId, { workerId, tools: [tool('paint', { permissions: ['group()', permit] })] })).rejects.toMatchObject({
+        code: 'INVALID_INPUT',
+        data: { issues: [{ path: 'tools.0.permissions.1' }] },
+      });
+    const named = '7'.repeat(64);
+    expect(await register(agentId, { workerId, toolsetDigest: named })).toEqual({ toolsetDigest: named, wantTools: true });
+    expect(
+      await register(agentId, {
+        workerId,
+        toolsetDigest: named,
+        tools: [tool('paint', { source: 'builtin', owner: 'builtin' }), tool('write', { access: 'file' })],
+      }),
+    ).toEqual({
+      toolsetDigest: named,
+      wantTools: false,
+    });
+    await expect(register(agentId, { workerId, toolsetDigest: named, tools: [tool('other')] })).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+    });
+    expect((await changed.next((one) => one.payload.agentId === agentId)).payload).toMatchObject({ digest: named, live: true });
+    expect((await list('ingress', agentId)).toolsets).toMatchObject([
+      { agentId, digest: named, pool: 'shared', live: true, tools: [{ name: 'paint' }, { name: 'write' }] },
+    ]);
+
+    const prepared = { paths: ['notes/a.md'], cwd: null, argv: [], command: null };
+    world.responder.answer(worker.prepareTool, () => prepared, { keys: { agentId, workerId } });
+    world.responder.answer(
+      worker.callTool,
+      (input) => ({ content: [{ type: 'text', text: `${input.tool} ${JSON.stringify(input.prepared)}` }] }),
+      { keys: { agentId, workerId } },
+    );
+    const pinned = (name: string) =>
+      builtinTool(name, {
+        owner: `worker:${agentId}`,
+        effect: 'write',
+        parallel: false,
+        access: name === 'write' ? 'file' : 'other',
+        target: { kind: 'worker', agentId, toolsetDigest: named, tool: name },
+      });
+    const run = await world.run([pinned('write'), pinned('paint')], { agentId, workerId, policy: { mode: 'default' } });
+    const results = await world.execute(run, 0, [intend('write', { path: 'notes/a.md' }), intend('paint')]);
+    // A file inside the workspace needs nobody; what may change something asks.
+    expect(results).toMatchObject([
+      { status: 'completed', content: [{ text: `write ${JSON.stringify(prepared)}` }] },
+      { status: 'waiting' },
+    ]);
+    const gone = await world.run([pinned('write')], { agentId, workerId: randomUUID(), policy: { mode: 'full_access' } });
+    expect(await world.execute(gone, 0, [intend('write')])).toMatchObject([{ status: 'refused', fault: { code: 'TOOL_GONE' } }]);
+  },
+);
 
 it('tells the run’s worker every two seconds what goes on', async () => {
   const beats = await collect(world.nats.connection, worker.batchProgress);

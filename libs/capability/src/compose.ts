@@ -1,5 +1,6 @@
 import { byCodeUnit } from './canonical.js';
 import type { Composition, CompositionInput, Source } from './compose-input.js';
+import type { FilterVerdict } from './filters.js';
 import { Ledger } from './ledger.js';
 import { composePlugins } from './compose-plugins.js';
 import { composeServers } from './compose-servers.js';
@@ -68,14 +69,20 @@ function policyOf(input: CompositionInput, ledger: Ledger): CataloguePolicy {
 }
 
 function subagentsOf(input: CompositionInput, { policy, ledger }: { readonly policy: CataloguePolicy; readonly ledger: Ledger }) {
+  const candidate = (name: string) => ({ kind: 'subagent' as const, name, owner: 'user', slot: `user/subagents/${name}` });
+  const passed = new Map<string, FilterVerdict[]>();
   const resolved = resolveSubagents({
     agent: input.agent,
     sessionKind: input.session.kind,
     subagents: policy.subagents,
     knownAgents: input.knownAgents,
+    accepts: (name, slot) => {
+      const verdicts = ledger.filter(candidate(name), slot);
+      if (verdicts !== null) passed.set(name, verdicts);
+      return verdicts !== null;
+    },
   });
-  const candidate = (name: string) => ({ kind: 'subagent' as const, name, owner: 'user', slot: `user/subagents/${name}` });
-  for (const slot of resolved.slots) ledger.in(candidate(slot.name), `runs ${slot.agent}`);
+  for (const slot of resolved.slots) ledger.in(candidate(slot.name), `runs ${slot.agent}`, passed.get(slot.name));
   for (const { name, detail } of resolved.problems) ledger.out(candidate(name), 'SLOT_INVALID', detail);
   if (resolved.reason === 'unsupported_session') {
     for (const name of Object.keys(policy.subagents).sort(byCodeUnit)) ledger.out(candidate(name), 'SUBAGENT_UNAVAILABLE', resolved.reason);

@@ -1,3 +1,5 @@
+import { byCodeUnit } from './canonical.js';
+
 /** What a capability may demand of the message that a run answers. Missing and empty demand nothing. */
 export interface Filterable {
   readonly platforms?: readonly string[] | null;
@@ -51,6 +53,17 @@ export function permitProblem(text: string): string | null {
   return parsePermit(text) === null
     ? `"${text.slice(0, 100)}" is not adapter(…), private|group|channel(…), user(…), role(…) or platform(adapter, permit)`
     : null;
+}
+
+/** What any of these capabilities asks a platform about, where the message came through its adapter: in order, each once. */
+export function platformPermitsOf(capabilities: Iterable<Filterable>, adapter: string): string[] {
+  const permits = new Set<string>();
+  for (const { permissions } of capabilities)
+    for (const text of permissions ?? []) {
+      const permit = parsePermit(text);
+      if (permit?.name === 'platform' && permit.values[0] === adapter && permit.values[1] !== undefined) permits.add(permit.values[1]);
+    }
+  return [...permits].sort(byCodeUnit);
 }
 
 const FIELDS: Readonly<Record<string, readonly SubjectField[]>> = {

@@ -145,6 +145,7 @@ export {
   fieldsConsulted,
   filterVerdicts,
   permitProblem,
+  platformPermitsOf,
   type Filterable,
   type FilterVerdict,
   type Scene,

@@ -1,4 +1,4 @@
-import { AgentId, Condition, Limits, PermissionMode, Policy, ServerRequests, Slug, type Rule } from '@ambit/contracts';
+import { AgentId, Condition, demands, Limits, PermissionMode, Policy, ServerRequests, Slug, type Rule } from '@ambit/contracts';
 import { z } from 'zod';
 import { formatDuration, parseDuration } from './duration.js';
 
@@ -52,6 +52,7 @@ const WrittenSubagent = z.strictObject({
   // Left out, the slot narrows nothing: the policy of the agent it names already says what that one may use.
   servers: WrittenNames.optional(),
   description: z.string().max(200).default(''),
+  ...demands,
 });
 
 /** Slots by name, or as a list in which the first of two with one name counts and a blank name none. */

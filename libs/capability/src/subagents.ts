@@ -16,6 +16,8 @@ export interface SubagentQuestion {
   readonly subagents: Policy['subagents'];
   /** Agents that exist and are enabled now. */
   readonly knownAgents: readonly string[];
+  /** Whether what a slot demands of the message is there, where that is not settled already. @default all are */
+  readonly accepts?: (name: string, slot: Policy['subagents'][string]) => boolean;
 }
 
 export interface SubagentSlotProblem {
@@ -38,6 +40,7 @@ export function resolveSubagents(question: SubagentQuestion): {
   for (const [name, slot] of declared) {
     const agent = slot.agent === 'self' ? question.agent.id : slot.agent;
     if (agent !== question.agent.id && !question.knownAgents.includes(agent)) problems.push({ name, detail: `there is no agent ${agent}` });
+    else if (question.accepts?.(name, slot) === false) continue;
     else if (slots.length >= SUBAGENT_SLOTS_MAX) problems.push({ name, detail: `only the first ${SUBAGENT_SLOTS_MAX} slots count` });
     else slots.push({ name, agent, description: slot.description });
   }

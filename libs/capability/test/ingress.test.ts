@@ -1,12 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
-import type { MatchRule } from '@ambit/contracts';
+import { Permit, type MatchRule } from '@ambit/contracts';
 import fc from 'fast-check';
 import { cacheKey, worldKey, type CompositionVersions } from '../src/cache-key.js';
 import { canonicalRecord } from '../src/canonical.js';
 import { compose } from '../src/compose.js';
 import { fieldsConsulted, filterVerdicts, permitProblem, type Filterable, type Subject } from '../src/filters.js';
 import { findTies, matchAgent, ruleMatches, type MessageFacts } from '../src/match.js';
-import { ok, server, SCHEMA, skill, world } from './fixtures.js';
+import { ok, openPolicy, server, SCHEMA, skill, world } from './fixtures.js';
 import { check } from './property.js';
 
 const subject = fc.record<Subject>({
@@ -37,6 +37,11 @@ const filterable = fc.record<Filterable>({
   platforms: fc.subarray(['slack', 'teams']),
   scopes: fc.subarray(['private', 'group', 'channel']),
   permissions: fc.array(permit, { maxLength: 3 }),
+});
+const slotOf = ({ platforms, scopes, permissions }: Filterable) => ({
+  platforms: [...(platforms ?? [])],
+  scopes: [...(scopes ?? [])],
+  permissions: (permissions ?? []).filter((one) => permitProblem(one) === null),
 });
 const passes = (capability: Filterable, who: Subject | null) =>
   filterVerdicts(capability, who).every((verdict) => verdict.verdict === 'pass');
@@ -92,6 +97,37 @@ describe('filters', () => {
   );
 });
 
+it('permits are read where they are registered as they are read where they are asked', () => {
+  const part = fc.constantFrom(
+    'user',
+    'role',
+    'adapter',
+    'group',
+    'private',
+    'channel',
+    'platform',
+    '(',
+    ')',
+    ',',
+    ' ',
+    '*',
+    'a',
+    'b c',
+    '1',
+    '\n',
+  );
+  const text = fc.oneof(
+    fc.array(part, { maxLength: 9 }).map((parts) => parts.join('')),
+    permit,
+  );
+  check(
+    fc.property(text, (one) => {
+      expect(Permit.safeParse(one).success).toBe(permitProblem(one) === null);
+    }),
+    3_000,
+  );
+});
+
 const versions = (part: Partial<CompositionVersions> = {}): CompositionVersions => ({
   agent: { id: 'support', kind: 'sdk' },
   project: { id: 'default', workspaceId: null },
@@ -116,6 +152,29 @@ describe('the cache', () => {
         if (cacheKey(versions(), left, one.consulted) === cacheKey(versions(), right, one.consulted))
           expect(canonicalRecord(other.record)).toBe(canonicalRecord(one.record));
       }),
+    );
+  });
+
+  it('is never shared by subjects that differ in what any filter of any kind reads, unless both see the same', () => {
+    const demanding = fc.tuple(filterable, filterable, filterable, filterable);
+    check(
+      fc.property(demanding, subject, subject, ([one, two, three, four], left, right) => {
+        const of = (who: Subject) =>
+          compose(
+            world({
+              servers: ok({ ...server(1), ...one, tools: server(1).tools.map((tool) => ({ ...tool, ...two })) }),
+              skills: ok(skill('triage', three)),
+              policies: [openPolicy({ subagents: { helper: { agent: 'self', description: '', ...slotOf(four) } } })],
+              subject: who,
+            }),
+          );
+        const [first, second] = [of(left), of(right)];
+        if (canonicalRecord(first.record) === canonicalRecord(second.record)) return;
+        const stored = cacheKey(versions(), left, first.consulted);
+        // Under its own fields, and under those that the world is known by since the other was composed.
+        for (const consulted of [first.consulted, second.consulted]) expect(cacheKey(versions(), right, consulted)).not.toBe(stored);
+      }),
+      1_000,
     );
   });
 

@@ -14,7 +14,7 @@ export {
 } from './journal.js';
 export { AUDIT_TOGETHER, AuditAppended, auditEvent, AuditRecord } from './audit.js';
 export {
-  AgentId, Condition, Exposure, FaultBodySchema, Hex64, Instant, JsonObject, Limits, MatchRule, NameList, Owner, page, PageInput, PermissionMode, Policy, Principal, ProjectId,
+  AgentId, Condition, demands, Exposure, FaultBodySchema, Hex64, Instant, JsonObject, Limits, MatchRule, NameList, Owner, page, PageInput, PermissionMode, Permit, Policy, Principal, ProjectId,
   RetentionClass, Rule, ServerRequests, SetName, Slug, SubagentSlot, Target, ToolDefinition, ToolEffect, Uuid, Version, Via,
 } from './nouns.js';
 export { adminApi, DeliveryStatus, EdgeNames, EdgeToken, NOTIFIED_EVENTS, NotifiedEvent, Notify, NotifyDelivery, NotifySink, Role, RoleGrant, Token, WorkerCredential } from './admin-api.js';
@@ -24,6 +24,7 @@ export { OfferHashes, OfferKind } from './mcp-content.js';
 export { mcpEdge } from './mcp-edge.js';
 export { ServerSkill, Switch, SwitchName } from './mcp-skills.js';
 export { mcpRunner, ResolvedServer } from './mcp-runner.js';
+export { permitChecker, PermitSubject } from './permit-checker.js';
 export { Plugin, PluginId, pluginRegistry, PluginState, SourceFormat } from './plugin-registry.js';
 export { Review, reviewer, ReviewRequest, Risk } from './reviewer.js';
 export {

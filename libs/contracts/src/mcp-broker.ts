@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { auditEvent, auditReading } from './audit.js';
 import { Authorization, Credential, CredentialSubject, SecretRef, ServerAuthorization } from './authorization.js';
 import { event, rpc, signal } from './kit/contract.js';
-import { AgentId, Hex64, Instant, JsonObject, Owner, page, PageInput, ProjectId, SetName, Slug, ToolDefinition, Uuid, Version } from './nouns.js';
+import { AgentId, demands, Hex64, Instant, JsonObject, Owner, page, PageInput, ProjectId, SetName, Slug, ToolDefinition, Uuid, Version } from './nouns.js';
 import { mcpContent, OfferHashes } from './mcp-content.js';
 import { mcpSkills } from './mcp-skills.js';
 import { refusing } from './refusals.js';
@@ -51,6 +51,7 @@ export const ServerSpec = z
     argumentsKept: z.enum(['full', 'redacted', 'digest']).default('redacted'),
     /** What the package of its plugin says of its tools: one that stands there as denied, or does not stand there, does not exist. Null: it says nothing. */
     toolPolicy: ToolPolicy.nullable().default(null),
+    ...demands,
     owner: Owner.default('user'),
     set: SetName.default(null),
   })
@@ -90,7 +91,7 @@ export type Secret = z.output<typeof Secret>;
 
 /** The versions that ingress consults of one server. */
 export const ServerHead = z
-  .object({ serverId: Uuid, slug: Slug, projectId: ProjectId, owner: Owner, enabled: z.boolean(), configGeneration: z.int(), bindingHash: Hex64, catalogHash: Hex64.nullable(), /** The list was read with the subject's own credentials, and others see another. */ isOwn: z.boolean().optional(), state: ServerState, reason: z.string().nullable(), stale: z.boolean(), readOnly: z.array(z.string()), toolPolicy: ToolPolicy.nullable().optional(), scope: z.enum(['shared', 'per-agent', 'per-session']), offers: OfferHashes.optional() })
+  .object({ serverId: Uuid, slug: Slug, projectId: ProjectId, owner: Owner, enabled: z.boolean(), configGeneration: z.int(), bindingHash: Hex64, catalogHash: Hex64.nullable(), /** The list was read with the subject's own credentials, and others see another. */ isOwn: z.boolean().optional(), state: ServerState, reason: z.string().nullable(), stale: z.boolean(), readOnly: z.array(z.string()), toolPolicy: ToolPolicy.nullable().optional(), scope: z.enum(['shared', 'per-agent', 'per-session']), offers: OfferHashes.optional(), ...demands })
   .meta({ id: 'ServerHead' });
 export type ServerHead = z.output<typeof ServerHead>;
 

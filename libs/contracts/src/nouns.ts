@@ -86,7 +86,27 @@ export const Limits = z
   .meta({ id: 'Limits' });
 export type Limits = z.output<typeof Limits>;
 
-export const SubagentSlot = z.object({ agent: z.union([z.literal('self'), AgentId]), servers: NameList.optional(), description: z.string().max(200).default('') });
+const ONE_VALUE = '[^,()\\s](?:[^,()]*[^,()\\s])?';
+/** What a message and its sender must have. Values are alternatives; a permit that names nobody, or that nothing reads, is refused where it is registered. */
+export const Permit = z
+  .string()
+  .max(200)
+  .regex(
+    new RegExp(
+      `^\\s*(?:(?:adapter|user|role)\\([^()]*[^\\s,()][^()]*\\)|(?:private|group|channel)\\([^()]*\\)|platform\\([\\s,]*${ONE_VALUE}\\s*,[\\s,]*${ONE_VALUE}[\\s,]*\\))\\s*$`,
+    ),
+    'adapter(…), private|group|channel(…), user(…), role(…) or platform(adapter, permit)',
+  )
+  .meta({ id: 'Permit' });
+
+/** What a capability of any kind may demand of the message that a run answers. Missing and empty demand nothing. */
+export const demands = {
+  platforms: z.array(z.string().max(100)).max(20).optional().meta({ description: 'Adapters, one of which the message came through' }),
+  scopes: z.array(z.enum(['private', 'group', 'channel'])).max(3).optional().meta({ description: 'Kinds of scene, one of which it came from' }),
+  permissions: z.array(Permit).max(20).optional().meta({ description: 'Permits, all of which must hold' }),
+};
+
+export const SubagentSlot = z.object({ agent: z.union([z.literal('self'), AgentId]), servers: NameList.optional(), description: z.string().max(200).default(''), ...demands });
 
 /** What servers get that ask for something back while they work on the agent's calls. Questions to a person need no permission: the person gives it. */
 export const ServerRequests = z

@@ -3,6 +3,7 @@ import type { EventContract, JobContract, Rpc, SignalContract } from './kit/cont
 import { mcpBroker } from './mcp-broker.js';
 import { mcpEdge } from './mcp-edge.js';
 import { mcpRunner } from './mcp-runner.js';
+import { permitChecker } from './permit-checker.js';
 import { pluginRegistry } from './plugin-registry.js';
 import { reviewer } from './reviewer.js';
 import { sessionService } from './session-service.js';
@@ -51,7 +52,7 @@ export const services = {
       s.erasePrincipal,
       s.listSnapshots, s.explain, s.revokeOwner, s.ensurePool, s.removePool, s.openEdge, s.startRun, s.stepRun, s.readTape, s.renewRun, s.refreshRun, s.askPermission, s.openRunEdge, s.finishRun,
     ],
-    calls: [adminApi.issueRunToken, g.listTools, g.listCalls, g.clearSession, b.catalogueHeads, b.cataloguePage, b.skillPage, k.effectiveSkills, p.pluginSlots],
+    calls: [adminApi.issueRunToken, g.listTools, g.listCalls, g.clearSession, b.catalogueHeads, b.cataloguePage, b.skillPage, k.effectiveSkills, p.pluginSlots, permitChecker.checkPermits],
     emits: [s.runChanged, s.tapeAppended, s.interactionRequested, s.interactionSettled, s.messagePosted, s.snapshotPublished, s.mappingPublished, s.agentChanged, s.delegationChanged, s.auditAppended],
     hears: [],
     enqueues: [s.runExecute, g.executeDeferred],

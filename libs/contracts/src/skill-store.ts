@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { auditEvent, auditReading } from './audit.js';
 import { event, rpc } from './kit/contract.js';
-import { AgentId, Hex64, Instant, JsonObject, Owner, page, PageInput, ProjectId, SetName, Slug, Version } from './nouns.js';
+import { AgentId, demands, Hex64, Instant, JsonObject, Owner, page, PageInput, ProjectId, SetName, Slug, Version } from './nouns.js';
 import { refusals } from './refusals.js';
 import { FileEntry, FilePath, SkillName } from './skill-file.js';
 import { skillImport } from './skill-import.js';
@@ -19,6 +19,8 @@ export const SkillFacts = z.object({
   description: z.string().min(1).max(1_024),
   allowedTools: z.array(z.string().max(200)).max(200).nullable(),
   platforms: z.array(z.string().max(100)).max(20).nullable(),
+  scopes: demands.scopes,
+  permissions: demands.permissions,
   disableModelInvocation: z.boolean(),
   userInvocable: z.boolean(),
   metadata: JsonObject,

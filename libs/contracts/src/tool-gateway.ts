@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { auditEvent, auditReading } from './audit.js';
 import { event, job, rpc, signal } from './kit/contract.js';
 import { OutcomeStatus } from './journal.js';
-import { AgentId, Exposure, FaultBodySchema, Hex64, Instant, JsonObject, page, PageInput, Principal, ProjectId, Target, ToolEffect, Uuid } from './nouns.js';
+import { AgentId, demands, Exposure, FaultBodySchema, Hex64, Instant, JsonObject, page, PageInput, Principal, ProjectId, Target, ToolEffect, Uuid } from './nouns.js';
 import { refusing } from './refusals.js';
 import { CallResult, IntendedCall, RunRef } from './session-service.js';
 import { FileEntry, SkillName } from './skill-file.js';
@@ -32,9 +32,7 @@ export const ToolRegistration = z
     needsSkills: z.boolean().optional(),
     /** Of a built-in: it is there only where a skill of the run has an enabled script, and a worker of the agent brings `exec`. */
     needsScripts: z.boolean().optional(),
-    platforms: z.array(z.string().max(100)).max(20).optional(),
-    scopes: z.array(z.enum(['private', 'group', 'channel'])).max(3).optional(),
-    permissions: z.array(z.string().max(200)).max(20).optional(),
+    ...demands,
   })
   .meta({ id: 'ToolRegistration' });
 export type ToolRegistration = z.output<typeof ToolRegistration>;

@@ -1,4 +1,4 @@
-import { pattern, reviewer, serviceInboxPrefix, services, type Contract, type ServiceUse } from '@ambit/contracts';
+import { pattern, permitChecker, reviewer, serviceInboxPrefix, services, type Contract, type ServiceUse } from '@ambit/contracts';
 import type { Permissions } from './claims.js';
 import { allPermissions, servicePermissions } from './service-permissions.js';
 
@@ -28,14 +28,21 @@ const reviewerPermissions: Permissions = {
   sub: { allow: [pattern(reviewer.reviewCall), `${serviceInboxPrefix('reviewer')}.>`] },
 };
 
+/** Hears what session-service asks about the senders of messages, and answers it. */
+const permitCheckerPermissions: Permissions = {
+  pub: { allow: [`${serviceInboxPrefix('session-service')}.>`] },
+  sub: { allow: [pattern(permitChecker.checkPermits), `${serviceInboxPrefix('permit-checker')}.>`] },
+};
+
 /**
- * Credentials that an installation has: one per service; `init`, which may do anything in the services' account; and `reviewer`, for a program of the
- * installation's own that rates calls.
+ * Credentials that an installation has: one per service; `init`, which may do anything in the services' account; and `reviewer` and `permit-checker`, for
+ * programs of the installation's own that rate calls and know who may do what on a platform.
  */
 export function installationUsers(): ReadonlyMap<string, Permissions> {
   const users = new Map<string, Permissions>([
     ['init', allPermissions],
     ['reviewer', reviewerPermissions],
+    ['permit-checker', permitCheckerPermissions],
   ]);
   for (const [name, use] of Object.entries<ServiceUse>(services)) users.set(name, servicePermissions(name, use));
   return users;

@@ -7,7 +7,10 @@ function pick(record: unknown, fields: readonly string[]): Record<string, unknow
   return Object.fromEntries(fields.map((field) => [field, known.get(field)]));
 }
 
-const SERVER_FIELDS = ['display', 'enabled', 'transport', 'instances', 'timeouts', 'readOnly', 'argumentsKept'] as const;
+const SERVER_FIELDS = [
+  ...(['display', 'enabled', 'transport', 'instances', 'timeouts', 'readOnly', 'argumentsKept'] as const),
+  ...(['platforms', 'scopes', 'permissions'] as const),
+];
 const AGENT_FIELDS = ['kind', 'enabled', 'model', 'instructions', 'policy', 'match'] as const;
 
 interface Known {

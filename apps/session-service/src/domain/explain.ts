@@ -83,7 +83,11 @@ const absentLink = (kind: string, name: string): Link =>
 function candidateLinks(found: Found, question: Question): Link[] {
   const { kind, name, composition } = question;
   const reserved = reservedNameOf(name);
-  const links = [link('owner', 'info', ['OWNER', found.owner]), link('slot', 'info', ['SLOT', found.slot])];
+  const links = [
+    link('owner', 'info', ['OWNER', found.owner]),
+    link('slot', 'info', ['SLOT', found.slot]),
+    link('source', 'info', ['SOURCE', sourceOf(found.owner, composition)]),
+  ];
   if (kind === 'tool')
     links.push(
       link(
@@ -92,16 +96,29 @@ function candidateLinks(found: Found, question: Question): Link[] {
         reserved === null ? ['NOT_RESERVED', 'no built-in has this name'] : ['RESERVED', `${reserved} belongs to the platform`],
       ),
     );
-  for (const { name: filter, verdict, detail } of found.filters)
-    links.push(
-      link(`filter ${filter}`, verdict === 'fail' ? 'fail' : 'pass', [
-        verdict === 'fail' ? found.code : 'PASSES',
-        detail ?? 'demands nothing',
-      ]),
-    );
+  // What was refused before its filters were asked has no verdict of theirs.
+  if (found.included || found.filters.length > 0) for (const name of FILTERS) links.push(filterLink(name, found));
   links.push(link('composition', found.included ? 'pass' : 'fail', [found.code, found.detail]));
   const tool = kind === 'tool' ? composition.record.tools.find((one) => one.name === found.name) : undefined;
   return tool === undefined || !found.included ? links : [...links, ...toolLinks(tool, question)];
+}
+
+const FILTERS = ['platforms', 'scopes', 'permissions'] as const;
+
+function filterLink(name: (typeof FILTERS)[number], { code, filters }: Found): Link {
+  const asked = filters.find((filter) => filter.name === name);
+  if (asked === undefined) return link(`filter ${name}`, 'info', ['ABSENT', 'demands nothing']);
+  const fails = asked.verdict === 'fail';
+  return link(`filter ${name}`, fails ? 'fail' : 'pass', [fails ? code : 'PASSES', asked.detail ?? '']);
+}
+
+/** Where it came from, as the host recorded it; nothing that an author says of itself counts. */
+function sourceOf(owner: string, { reasons }: Composition): string {
+  const [kind, id = ''] = owner.split(':');
+  if (kind === 'plugin')
+    return `the plugin ${id}, ${reasons.find((reason) => reason.kind === 'plugin' && reason.name === id)?.detail ?? 'not installed'}`;
+  if (kind === 'worker') return `brought by a worker of ${id}`;
+  return kind === 'builtin' ? 'part of the platform' : 'configured by a person';
 }
 
 function toolLinks(tool: SnapshotTool, question: Question): Link[] {

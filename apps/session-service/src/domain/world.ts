@@ -164,18 +164,31 @@ const toolsetOf = ({ agentId, digest, live, tools }: Tools['toolsets'][number], 
 
 /** A server that is away keeps offering its last good list: whether it can be reached is found out by calling it. */
 function serverOf(head: ServerHead, tools: readonly ToolDefinition[] | undefined): ServerCatalogue {
-  const { serverId, slug, owner, configGeneration, bindingHash, catalogHash, enabled, state, stale } = head;
+  const { serverId, slug, owner, configGeneration, bindingHash, catalogHash, enabled, state, stale, platforms, scopes, permissions } = head;
   const readOnly = new Set(head.readOnly);
   return {
     ...{ serverId, slug, owner, configGeneration, bindingHash, catalogHash, enabled, state, stale },
+    ...{ platforms: platforms ?? null, scopes: scopes ?? null, permissions: permissions ?? null },
     tools: (tools ?? []).map((definition) => ({ definition, readOnly: readOnly.has(definition.name) })),
     prompts: [],
     toolPolicy: head.toolPolicy ?? null,
   };
 }
 
-function skillOf({ name, origin, owner, digest, description, platforms, scripts }: Skills['skills'][number]): EffectiveSkill {
-  return { name, origin, owner, digest, description, enabled: true, scripts, ...(platforms === null ? {} : { platforms }) };
+function skillOf(skill: Skills['skills'][number]): EffectiveSkill {
+  const { name, origin, owner, digest, description, platforms, scopes, permissions, scripts } = skill;
+  return {
+    name,
+    origin,
+    owner,
+    digest,
+    description,
+    enabled: true,
+    scripts,
+    platforms,
+    scopes: scopes ?? null,
+    permissions: permissions ?? null,
+  };
 }
 
 /** Skills of servers are there also while the store of owned ones is away. */

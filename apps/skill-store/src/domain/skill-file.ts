@@ -1,4 +1,4 @@
-import { SkillName, type SkillFacts } from '@ambit/contracts';
+import { demands, SkillName, type SkillFacts } from '@ambit/contracts';
 import type { z } from 'zod';
 
 export type Facts = z.output<typeof SkillFacts>;
@@ -15,6 +15,8 @@ const KNOWN = new Set([
   'allowed-tools',
   'allowedTools',
   'platforms',
+  'scopes',
+  'permissions',
   'version',
   'argument-hint',
   'arguments',
@@ -42,6 +44,8 @@ export function judgeSkill(frontmatter: unknown, folder: string | null): SkillVe
   if (folder !== null && folder !== name) warnings.push(`the folder is called "${folder}", the skill "${name}"`);
   const tools = allowedTools(fields);
   if ('invalid' in tools) return tools;
+  const demanded = messageDemands(fields);
+  if ('invalid' in demanded) return demanded;
   const platforms = list(fields.platforms);
   if (fields.platforms !== undefined && platforms === null) warnings.push('"platforms" must be a list of names; it is ignored');
   return {
@@ -50,11 +54,27 @@ export function judgeSkill(frontmatter: unknown, folder: string | null): SkillVe
       description: description.slice(0, DESCRIPTION_MAX),
       allowedTools: tools.names,
       platforms,
+      ...demanded,
       disableModelInvocation: fields['disable-model-invocation'] === true,
       userInvocable: fields['user-invocable'] !== false,
       metadata: isMap(fields.metadata) ? { ...fields.metadata } : {},
     },
     warnings,
+  };
+}
+
+/** What it demands of a message: a demand that cannot be read would let everybody have what was meant for some. */
+function messageDemands(fields: Readonly<Record<string, unknown>>): Pick<Facts, 'scopes' | 'permissions'> | { readonly invalid: string } {
+  const scopes = demands.scopes.safeParse(fields.scopes ?? undefined);
+  if (!scopes.success) return { invalid: '"scopes" must be a list of private, group and channel' };
+  const permissions = demands.permissions.safeParse(fields.permissions ?? undefined);
+  if (!permissions.success) {
+    const [issue] = permissions.error.issues;
+    return { invalid: `"permissions" must be a list of permits: ${issue?.message ?? 'it is not one'}` };
+  }
+  return {
+    ...(scopes.data === undefined ? {} : { scopes: scopes.data }),
+    ...(permissions.data === undefined ? {} : { permissions: permissions.data }),
   };
 }
 

@@ -3,6 +3,7 @@ import {
   AgentDocument,
   AgentId,
   Authorization,
+  demands,
   Instances,
   Limits,
   MatchRule,
@@ -61,6 +62,7 @@ const ServerEntry = z
     enabled: ServerSpec.shape.enabled,
     readOnly: ServerSpec.shape.readOnly,
     argumentsKept: ServerSpec.shape.argumentsKept,
+    ...demands,
     instances: z
       .strictObject({
         scope: Instances.shape.scope,
