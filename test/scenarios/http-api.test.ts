@@ -131,6 +131,22 @@ describe('requests', () => {
     ).toMatchObject({ status: 409, code: 'VERSION_CONFLICT' });
   });
 
+  it('says which agent a message would reach, however its rules were written', async () => {
+    const rules = [[{ adapter: 'chat', sceneId: 4711 }], { adapter: 'chat', contentContains: 'Refund' }];
+    const { body: matching } = await http(system, 'PUT /v1/agent/matching', { body: { ...AGENT, match: rules } });
+    expect(matching['match']).toEqual([{ adapter: 'chat', sceneId: '4711' }, rules[1]]);
+    const reached = async (body: object) =>
+      (await http(system, 'POST /v1/agent/match', { body: { adapter: 'chat', content: 'hi', ...body } })).body;
+    const { version } = matching;
+    expect(await reached({ sceneId: 4711 })).toEqual({ agentId: 'matching', version, rule: 0 });
+    expect(await reached({ content: 'my refund' })).toEqual({ agentId: 'matching', version, rule: 1 });
+    expect((await http(system, 'PUT /v1/agent/tied', { body: { ...AGENT, match: [{ adapter: 'chat' }] } })).body).toMatchObject({
+      status: 409,
+      code: 'AGENT_AMBIGUOUS',
+      data: { agents: ['matching'] },
+    });
+  });
+
   it('takes the same message once, and wants a key for that', async () => {
     const body = message('desk', 'user:once');
     const headers = key();

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => system?.stop());
 
-verifies('R-OWN-1#2', 'a service cannot write what another service owns, nor answer in its place', async () => {
+verifies(['R-OWN-1#2', 'R-INGRESS-1#2'], 'a service cannot write what another service owns, nor answer in its place', async () => {
   // The services work under these identities.
   await expect(system.bus.call(skillStore.getSkill, { agentId: 'nobody', name: 'none' })).rejects.toMatchObject({
     code: 'SKILL_NOT_FOUND',

@@ -173,6 +173,23 @@ it('takes a secret’s value from standard input, never from the command line', 
   expect(JSON.parse(seen[0]?.body ?? '{}')).toMatchObject({ value: 'the value' });
 });
 
+it('says which agent a message would reach, and by which of its rules', async () => {
+  answers.set('POST /v1/agent/match', { body: { agentId: 'support', version: 3, rule: 1 } });
+  const place = ['agent', 'match', '--adapter', 'chat', '--scene', 'group', '--scene-id', '42', '--media', 'image'];
+  expect(await ambit(place)).toMatchObject({ code: 0, out: 'support (version 3; rule 2 of its match rules)\n' });
+  expect(JSON.parse(seen.at(-1)?.body ?? '')).toEqual({
+    adapter: 'chat',
+    endpoint: '',
+    scene: 'group',
+    sceneId: '42',
+    content: 'hello',
+    media: [{ kind: 'image' }],
+  });
+  answers.set('POST /v1/agent/match', { body: { agentId: 'default', version: 1, rule: null } });
+  expect((await ambit(['agent', 'match'])).out).toBe('default (version 1; no rule matches)\n');
+  expect(JSON.parse((await ambit(['agent', 'match', '--json'])).out)).toEqual({ agentId: 'default', version: 1, rule: null });
+});
+
 it('what an agent or a server wrote cannot steer the terminal', async () => {
   answers.set('GET /v1/plugin', { body: { items: [] } });
   answers.set('GET /v1/tool', {

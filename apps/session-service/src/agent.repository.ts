@@ -33,6 +33,9 @@ export class Overtaken extends Error {
   override readonly name = 'Overtaken';
 }
 
+/** An agent as far as match rules are concerned. */
+export type Candidate = Pick<Agent, 'id' | 'version' | 'enabled' | 'match'>;
+
 export interface AgentFilter {
   readonly projectId?: string | undefined;
   readonly set?: string | undefined;
@@ -47,9 +50,9 @@ export const agents = {
   },
 
   /** Every agent's rules; the configuration of an installation, never more than a few thousand rows. */
-  async matching(db: Reader): Promise<{ id: string; version: number; match: MatchRule[] }[]> {
-    const rows = await db.agent.findMany({ select: { id: true, version: true, match: true } });
-    return rows.map(({ id, version, match }) => ({ id, version, match: MatchRule.array().parse(match) }));
+  async matching(db: Reader): Promise<Candidate[]> {
+    const rows = await db.agent.findMany({ select: { id: true, version: true, enabled: true, match: true } });
+    return rows.map((row) => ({ ...row, match: MatchRule.array().parse(row.match) }));
   },
 
   /**

@@ -1,8 +1,8 @@
 import type { Call } from '@ambit/bus';
-import { matchAgent, type Matching } from '@ambit/capability';
+import { matchAgent } from '@ambit/capability';
 import { fault, sessionService, type Agent, type MessageIn, type Output, type Parsed } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
-import { agents, withFresh } from './agent.repository.js';
+import { agents, Overtaken, withFresh, type Candidate } from './agent.repository.js';
 import { userEntry } from './domain/tape.js';
 import { conversationKey, placeKey } from './domain/session-key.js';
 import { inbound, type Receipt } from './inbound.repository.js';
@@ -40,9 +40,7 @@ export class MessageService {
   ) {}
 
   async match(input: MatchInput): Promise<Output<typeof sessionService.matchAgent>> {
-    const candidates = await agents.matching(this.transactions.read);
-    const agentId = bind(candidates, input, sessionService.matchAgent);
-    return { agentId, version: candidates.find(({ id }) => id === agentId)?.version ?? 1 };
+    return bind(await agents.matching(this.transactions.read), input, sessionService.matchAgent);
   }
 
   async receive(message: MessageIn, call: Call): Promise<Received> {
@@ -97,9 +95,8 @@ export class MessageService {
   async #target(message: MessageIn, call: Call): Promise<{ agent: Agent; session: SessionRecord }> {
     const { sessionId } = message;
     if (sessionId !== undefined) return this.#given(message, sessionId);
-    const agentId = message.agentId ?? bind(await agents.matching(this.transactions.read), message, sessionService.receiveMessage);
-    const agent = await this.#agent(agentId);
-    const key = conversationKey(agentId, message);
+    const agent = message.agentId === undefined ? await this.#bound(message) : await this.#agent(message.agentId);
+    const key = conversationKey(agent.id, message);
     const found = await sessions.findByConversation(this.transactions.read, key);
     if (found !== undefined) return { agent, session: found };
     await this.skills.refuseUnknown(sessionService.receiveMessage, { agent, skills: message.skills }, call);
@@ -108,6 +105,14 @@ export class MessageService {
     const session = await sessions.findByConversation(this.transactions.read, key);
     if (session === undefined) throw new Error('the session that was just made is gone');
     return { agent, session };
+  }
+
+  /** The agent whose rules match, as it was when they did. */
+  async #bound(message: MessageIn): Promise<Agent> {
+    const { agentId, version } = bind(await agents.matching(this.transactions.read), message, sessionService.receiveMessage);
+    const agent = await agents.find(this.transactions.read, agentId);
+    if (agent?.version !== version) throw new Overtaken();
+    return agent;
   }
 
   async #given(message: MessageIn, sessionId: string): Promise<{ agent: Agent; session: SessionRecord }> {
@@ -218,7 +223,7 @@ export class MessageService {
 
 type Binder = typeof sessionService.receiveMessage | typeof sessionService.matchAgent;
 
-function bind(candidates: readonly Matching[], message: MatchInput, contract: Binder): string {
+function bind(candidates: readonly Candidate[], message: MatchInput, contract: Binder): Output<typeof sessionService.matchAgent> {
   const { adapter, endpoint, scene, sceneId, content, media } = message;
   const kinds = [...new Set(media.map(({ kind }) => kind))];
   const facts = {
@@ -230,7 +235,12 @@ function bind(candidates: readonly Matching[], message: MatchInput, contract: Bi
     media: content.trim() === '' ? kinds : [...kinds, 'text' as const],
   };
   const binding = matchAgent(candidates, facts);
-  if ('agentId' in binding) return binding.agentId;
+  if ('agentId' in binding) {
+    const { agentId, rule } = binding;
+    const bound = candidates.find(({ id }) => id === agentId);
+    if (bound === undefined) throw new Error('only a candidate is bound');
+    return { agentId, version: bound.version, rule };
+  }
   if (binding.code === 'NO_AGENT') throw fault(contract, 'NO_AGENT');
   throw fault(contract, 'AGENT_AMBIGUOUS', { agents: [...binding.agents] });
 }

@@ -136,7 +136,7 @@ it('agents: ties, aliases, versions, deletion', async () => {
   expect(await codeOf(fixture.bus.call(sessionService.putAgent, { ...agent, model: 'other', ifVersion: 7 }))).toBe('VERSION_CONFLICT');
   expect(await fixture.bus.call(sessionService.putAgent, { ...agent })).toEqual(agent);
   const inbound = { adapter: 'chat', endpoint: '', scene: 'group' as const, sceneId, content: 'hi', media: [] };
-  expect(await fixture.bus.call(sessionService.matchAgent, inbound)).toEqual({ agentId: agent.id, version: 1 });
+  expect(await fixture.bus.call(sessionService.matchAgent, inbound)).toEqual({ agentId: agent.id, version: 1, rule: 0 });
   expect(await codeOf(fixture.bus.call(sessionService.matchAgent, { ...inbound, sceneId: 'elsewhere' }))).toBe('NO_AGENT');
   const { sessionId } = await fixture.send(agent);
   expect(await codeOf(fixture.bus.call(sessionService.deleteAgent, { id: agent.id }))).toBe('AGENT_IN_USE');
@@ -282,7 +282,7 @@ verifies('R-SNAP-3#1', 'all servers, none and every one by its name are three fi
 });
 
 verifies(
-  ['R-SNAP-2#2', 'R-EXEC-2#1'],
+  ['R-SNAP-2#2', 'R-EXEC-2#1', 'R-INGRESS-1#3'],
   'who asks, in which session and mode, and under which rules, is no part of the fingerprint',
   async () => {
     const agent = await fixture.agent();

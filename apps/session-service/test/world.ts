@@ -23,6 +23,8 @@ export interface World {
   readonly open: Set<string>;
   /** Moves the epoch of everything, as each owner would with a change. */
   changed(): void;
+  /** What plugins contribute is told only after this. */
+  held: Promise<unknown>;
   /** Requests answered so far, by subject. */
   readonly asked: Map<string, number>;
   /** Has the skill store fall silent, until it is found again. */
@@ -87,6 +89,7 @@ export function startWorld(connection: NatsConnection): World {
     skills: [],
     plugins: [],
     changed: () => void epoch++,
+    held: Promise.resolve(),
     asked,
     loseSkills: () => skills.close(),
     findSkills: () => void (skills = answerSkills()),
@@ -109,6 +112,10 @@ export function startWorld(connection: NatsConnection): World {
   );
   const answerSkills = () => responder.answer(skillStore.effectiveSkills, () => (count('skills'), { epoch, skills: world.skills }));
   let skills = answerSkills();
-  responder.answer(pluginRegistry.pluginSlots, () => (count('slots'), { epoch, plugins: world.plugins }));
+  responder.answer(pluginRegistry.pluginSlots, async () => {
+    count('slots');
+    await world.held;
+    return { epoch, plugins: world.plugins };
+  });
   return world;
 }

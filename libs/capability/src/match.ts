@@ -19,8 +19,10 @@ export interface MessageFacts {
 
 export interface Matching {
   readonly id: string;
-  /** Alternatives. An agent that is switched off still takes its messages: they must not fall to another. */
+  /** Alternatives. */
   readonly match: readonly MatchRule[];
+  /** One that is switched off is passed over, as if it were not there. @default true */
+  readonly enabled?: boolean;
 }
 
 export type Binding =
@@ -33,7 +35,8 @@ export type Binding =
 
 /** The agent that a message reaches: the one whose rules match, else the agent named `default`, else none. Two that match are an error. */
 export function matchAgent(agents: readonly Matching[], message: MessageFacts): Binding {
-  const hits = agents
+  const present = agents.filter(({ enabled }) => enabled !== false);
+  const hits = present
     .filter((agent) => agent.id !== DEFAULT_AGENT)
     .flatMap((agent) => {
       const rule = agent.match.findIndex((candidate) => ruleMatches(candidate, message));
@@ -42,7 +45,7 @@ export function matchAgent(agents: readonly Matching[], message: MessageFacts): 
   const [hit] = hits;
   if (hits.length > 1) return { code: 'AGENT_AMBIGUOUS', agents: hits.map(({ agentId }) => agentId).sort() };
   if (hit !== undefined) return hit;
-  return agents.some((agent) => agent.id === DEFAULT_AGENT) ? { agentId: DEFAULT_AGENT, rule: null } : { code: 'NO_AGENT' };
+  return present.some((agent) => agent.id === DEFAULT_AGENT) ? { agentId: DEFAULT_AGENT, rule: null } : { code: 'NO_AGENT' };
 }
 
 /** Tells whether every field of a rule holds for a message; a rule without any field holds for none. */
@@ -72,7 +75,10 @@ export interface Tie {
   readonly rules: readonly [number, number];
 }
 
-/** Pairs of agents with rules that one message could both match: refused when they are applied, since neither would win. */
+/**
+ * Pairs of agents with rules that one message could both match: refused when they are applied, since neither would win. One that is switched
+ * off counts too, so that switching it on again is never refused.
+ */
 export function findTies(agents: readonly Matching[]): Tie[] {
   const others = agents.filter((agent) => agent.id !== DEFAULT_AGENT);
   const ties: Tie[] = [];

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { nestedList } from './kit/nested-list.js';
 
 /** Nouns that more than one owner speaks of. A noun of one owner stands in that owner's file. */
 
@@ -136,18 +137,24 @@ export const Policy = z
 export type Policy = z.output<typeof Policy>;
 
 /** Which inbound messages reach an agent. Fields of a rule all hold; an agent's rules are alternatives. */
+/** A place's id as its platform writes it; a number counts as its text. */
+export const SceneId = z.union([z.string().max(200), z.int().transform(String)]);
+
 export const MatchRule = z
   .object({
     adapter: z.string().min(1).max(100).optional(),
     endpoint: z.string().min(1).max(200).optional(),
     scene: z.enum(['private', 'group', 'channel']).optional(),
-    sceneId: z.string().min(1).max(200).optional(),
+    sceneId: SceneId.refine((id) => id !== '', 'an empty id is no place').optional(),
     hasMedia: z.array(z.enum(['image', 'audio', 'video', 'text'])).max(4).optional(),
     contentContains: z.string().min(1).max(500).optional(),
   })
   .refine((rule) => Object.values(rule).some((value) => value !== undefined), 'a match rule needs at least one field')
   .meta({ id: 'MatchRule' });
 export type MatchRule = z.output<typeof MatchRule>;
+
+/** Match rules of a document; what is stored and answered of them is flat. */
+export const matchRules = <T extends z.ZodType>(rule: T) => nestedList(rule, 100);
 
 /** A tool as its server or registration defines it; unknown fields of a server's definition survive in `extra`. */
 export const ToolDefinition = z

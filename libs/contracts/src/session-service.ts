@@ -4,7 +4,7 @@ import { delegation } from './delegation.js';
 import { event, job, rpc, signal } from './kit/contract.js';
 import { RunStatus } from './journal.js';
 import {
-  AgentId, FaultBodySchema, Hex64, Instant, JsonObject, Limits, MatchRule, Owner, page, PageInput, PermissionMode, Policy, Principal, ProjectId, SetName, Slug, Target, Uuid, Version,
+  AgentId, FaultBodySchema, Hex64, Instant, JsonObject, Limits, MatchRule, matchRules, Owner, page, PageInput, PermissionMode, Policy, Principal, ProjectId, SceneId, SetName, Slug, Target, Uuid, Version,
 } from './nouns.js';
 import { refusals, refusing } from './refusals.js';
 import { streams } from './streams.js';
@@ -26,7 +26,7 @@ export const AgentSpec = z
     model: z.string().max(200).default(''),
     instructions: z.string().max(256 * 1024).default(''),
     policy: Policy.prefault({}),
-    match: z.array(MatchRule).max(100).default([]),
+    match: matchRules(MatchRule).default([]),
     set: SetName.default(null),
   })
   .meta({ id: 'AgentSpec' });
@@ -68,6 +68,8 @@ export const Run = z
     projectId: ProjectId,
     kind: z.enum(['worker', 'edge']),
     status: RunStatus,
+    /** The agent's version when this run was bound to it: its rules, policy and model then. */
+    agentVersion: Version.nullable().default(null),
     /** Number of attempts opened so far. */
     attempt: z.int().min(0),
     fingerprint: Hex64,
@@ -273,7 +275,7 @@ export const MessageIn = z
     adapter: z.string().min(1).max(100).default('http'),
     endpoint: z.string().max(200).default(''),
     scene: z.enum(['private', 'group', 'channel']).default('private'),
-    sceneId: z.string().max(200).default(''),
+    sceneId: SceneId.default(''),
     thread: z.string().max(200).optional(),
     content: z.string().min(1).max(256 * 1024),
     media: z.array(z.object({ kind: z.enum(['image', 'audio', 'video']), artifact: Hex64.optional(), url: z.url().max(2_048).optional() })).max(20).default([]),
@@ -372,8 +374,8 @@ export const sessionService = {
   }),
   matchAgent: rpc('ambit.rpc.session-service.v1.agent.match', {
     summary: 'Which agent a message would reach', input: MessageIn.pick({ adapter: true, endpoint: true, scene: true, sceneId: true, content: true, media: true }),
-    output: z.object({ agentId: AgentId, version: Version }),
-    errors: { NO_AGENT: { status: 404, retry: 'never', message: 'No agent matches this message and there is no agent named "default"' }, AGENT_AMBIGUOUS: { status: 409, retry: 'never', message: 'More than one agent matches this message', data: z.object({ agents: z.array(AgentId) }) } },
+    output: z.object({ agentId: AgentId, version: Version, rule: z.int().min(0).nullable().default(null).meta({ description: 'Which of its rules matched, from 0; null = what no rule matches is the agent’s named "default"' }) }),
+    errors: { NO_AGENT: { status: 404, retry: 'never', message: 'No agent that is switched on matches this message, and none is named "default"' }, AGENT_AMBIGUOUS: { status: 409, retry: 'never', message: 'More than one agent matches this message', data: z.object({ agents: z.array(AgentId) }) } },
     idempotent: true,
   }),
 
@@ -382,7 +384,7 @@ export const sessionService = {
     input: MessageIn,
     output: z.object({ sessionId: Uuid, runId: Uuid.nullable(), agentId: AgentId, queued: z.boolean(), position: z.int().min(0) }),
     errors: {
-      NO_AGENT: { status: 404, retry: 'never', message: 'No agent matches this message and there is no agent named "default"' },
+      NO_AGENT: { status: 404, retry: 'never', message: 'No agent that is switched on matches this message, and none is named "default"' },
       AGENT_UNKNOWN: unknown('agent'),
       AGENT_AMBIGUOUS: { status: 409, retry: 'never', message: 'More than one agent matches this message', data: z.object({ agents: z.array(AgentId) }) },
       SESSION_UNKNOWN: unknown('session'),

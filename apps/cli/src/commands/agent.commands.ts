@@ -8,6 +8,7 @@ interface MatchOptions {
   readonly scene: 'private' | 'group' | 'channel';
   readonly sceneId: string;
   readonly content: string;
+  readonly media: readonly ('image' | 'audio' | 'video')[];
 }
 
 /** `agent match`. */
@@ -21,8 +22,11 @@ export function addAgentCommands(program: Command, context: Context): void {
     .addOption(new Option('--scene <scene>', 'in what setting').choices(['private', 'group', 'channel']).default('private'))
     .option('--scene-id <id>', 'which one', '')
     .option('--content <text>', 'what it says', 'hello')
-    .action(async ({ adapter, endpoint, scene, sceneId, content }: MatchOptions) => {
-      const matched = await (await context.client()).request(httpApi.matchAgent, { body: { adapter, endpoint, scene, sceneId, content } });
-      context.show(matched, () => `${matched.agentId} (version ${matched.version})\n`);
+    .addOption(new Option('--media <kinds...>', 'what comes with it').choices(['image', 'audio', 'video']).default([]))
+    .action(async ({ media, ...place }: MatchOptions) => {
+      const body = { ...place, media: media.map((kind) => ({ kind })) };
+      const { agentId, version, rule } = await (await context.client()).request(httpApi.matchAgent, { body });
+      const why = rule === null ? 'no rule matches' : `rule ${rule + 1} of its match rules`;
+      context.show({ agentId, version, rule }, () => `${agentId} (version ${version}; ${why})\n`);
     });
 }

@@ -7,6 +7,7 @@ import {
   Instances,
   Limits,
   MatchRule,
+  matchRules,
   Notify,
   PluginId,
   ProjectId,
@@ -91,14 +92,11 @@ const AgentEntry = z.strictObject({
   enabled: AgentDocument.shape.enabled,
   model: AgentDocument.shape.model,
   instructions: Source.optional(),
-  match: z
-    .array(
-      z
-        .strictObject(MatchRule.shape)
-        .refine((rule) => Object.values(rule).some((value) => value !== undefined), 'a match rule needs at least one field'),
-    )
-    .max(100)
-    .default([]),
+  match: matchRules(
+    z
+      .strictObject(MatchRule.shape)
+      .refine((rule) => Object.values(rule).some((value) => value !== undefined), 'a match rule needs at least one field'),
+  ).default([]),
 });
 export type AgentEntry = z.output<typeof AgentEntry>;
 
