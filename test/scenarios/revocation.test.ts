@@ -4,10 +4,12 @@ import { collect, collectEndedCalls, until } from '@ambit/testing';
 import { afterAll, beforeAll, expect, jest } from '@jest/globals';
 import { Kvm } from '@nats-io/kv';
 import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { intend, type HandRun, type HandWorker } from '../system/by-hand.js';
 import { claimsOf } from '../system/facts.js';
-import { enablePlugin, installPlugin, PLUGIN, PLUGIN_TOOL } from '../system/helper-plugin.js';
+import { enablePlugin, installFiles, installPlugin, PLUGIN, PLUGIN_TOOL } from '../system/helper-plugin.js';
 import { http } from '../system/http.js';
+import { DEEPCHAT, withChecksums } from '../system/packages.js';
 import { bob, Scene } from '../system/scene.js';
 import { enableSmall, installSmall } from '../system/small-plugin.js';
 import { putSkill } from '../system/skills.js';
@@ -322,3 +324,54 @@ verifies('R-PLUGIN-10#1', 'while a plugin is updated its old tools are executed 
   expect(await next.use(intend('mcp__moving-tools__count', { name }))).toMatchObject([{ status: 'completed' }]);
   expect(await scene.counting.ran('count', `${name} by moving-2.0.0`)).toBe(1);
 });
+
+verifies(
+  ['R-PERM-9#1', 'R-PERM-9#2'],
+  'of a server with a closed tool policy there is what the policy names, however much the live server offers',
+  async () => {
+    const tool = (name: string): string => `mcp__ruled-tools__${name}`;
+    const env = { ...scene.counting.environment, SERVER: 'ruled', TOOLS: JSON.stringify(['flap', 'late']) };
+    const manifest = {
+      ...DEEPCHAT,
+      ...{ id: 'ruled', capabilities: ['mcp.register'], skills: [], settingsContributions: [] },
+      mcpServers: [{ id: 'tools', transport: 'stdio', command: '${plugin.root}/server.mjs', env }],
+      toolPolicies: [{ serverId: 'tools', tools: { count: 'allow', flap: 'allow', look: 'ask', hold: 'deny' } }],
+    };
+    const program = await readFile(new URL('../fixtures/counting-server.mjs', import.meta.url), 'utf8');
+    const files = Object.entries(withChecksums({ 'plugin.json': JSON.stringify(manifest), 'server.mjs': program }));
+    await installFiles(scene, Object.fromEntries(files.map(([path, text]) => [path, Buffer.from(text)])));
+    await enableSmall(scene, 'ruled');
+    const [server] = (await scene.bus.call(mcpBroker.listServers, { owner: 'plugin:ruled' })).items;
+    const live = () => scene.bus.call(mcpBroker.testServer, { id: server?.id ?? '' });
+    expect(await live()).toMatchObject({ tools: 5 });
+    const named = [tool('count'), tool('flap'), tool('look')];
+    const given = async (worker: HandWorker, run: HandRun): Promise<string[]> =>
+      (await namesOf(worker, run.ref.fingerprint)).filter((one) => one.startsWith(tool('')));
+
+    const { worker, run, agentId } = await begin();
+    expect(await given(worker, run)).toEqual(named);
+    const name = randomUUID();
+    const [counted, denied, late, grown] = await run.use(
+      intend(tool('count'), { name }),
+      intend(tool('hold'), { name }),
+      intend(tool('late'), { name }),
+      // One more tool from now on, of which the server tells.
+      intend(tool('flap'), { name: 'later', bytes: 1, ms: 1 }),
+    );
+    expect([counted?.status, grown?.status]).toEqual(['completed', 'completed']);
+    for (const refused of [denied, late]) expect(refused).toMatchObject({ status: 'refused', fault: { code: 'TOOL_NOT_IN_SNAPSHOT' } });
+    await until(async () => (await live()).tools === 6);
+    await run.step([]);
+    await run.finish('completed');
+
+    await scene.send({ id: agentId });
+    const next = await worker.begin();
+    expect(await given(worker, next)).toEqual(named);
+    expect(await next.use(intend(tool('later'), { name }))).toMatchObject([{ status: 'refused', fault: { code: 'TOOL_NOT_IN_SNAPSHOT' } }]);
+    // The agent's rules would let it pass; the plugin wants a person to be asked.
+    expect(await next.use(intend(tool('look'), { name }))).toMatchObject([{ status: 'waiting' }]);
+    await next.finish('waiting');
+    expect(await scene.pending(next.ref.sessionId)).toMatchObject([{ tool: tool('look') }]);
+    for (const one of ['hold', 'late', 'later', 'look']) expect(await scene.counting.ran(one, name)).toBe(0);
+  },
+);
