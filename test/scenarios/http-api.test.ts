@@ -1,10 +1,14 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { adminApi } from '@ambit/contracts';
 import { makeUserKey } from '@ambit/identity';
 import { connect, credsAuthenticator } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { runCli } from '../system/cli.js';
 import { http, tokenFor } from '../system/http.js';
 import { startSystem, type System } from '../system/system.js';
 import { z } from 'zod';
@@ -274,6 +278,91 @@ describe('what is recorded', () => {
     const hash = createHash('sha256').update(system.token).digest('hex');
     expect(system.process('admin-api').log()).not.toContain(system.token);
     expect(hash).toHaveLength(64);
+  });
+});
+
+describe('imports of skills', () => {
+  const corpus = fileURLToPath(new URL('../../apps/skill-store/test/corpus', import.meta.url));
+  const Preview = z.object({ skills: z.array(z.looseObject({ name: z.string(), digest: z.string(), replaces: z.string().nullable() })) });
+  let folder: string;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'ambit-import-'));
+    await cp(join(corpus, 'claude-code'), join(folder, 'home'), { recursive: true });
+    for (const id of ['importer', 'shelf', 'secret-shelf']) await http(system, `PUT /v1/agent/${id}`, { body: AGENT });
+    await http(system, 'PUT /v1/agent/of-others', { body: { ...AGENT, kind: 'acp' } });
+  });
+  afterAll(() => rm(folder, { recursive: true, force: true }));
+
+  verifies(
+    ['R-IMPORT-1#1', 'R-IMPORT-1#2', 'R-IMPORT-1#3', 'R-IMPORT-2#2'],
+    'the command previews what a tool keeps and imports exactly that; another agent gets a copy of it, with its progress told',
+    async () => {
+      const args = ['skill', 'import', 'home', '--from', 'claude-code', '--agent', 'importer'];
+      const without = await runCli(system, args.slice(0, 5), folder);
+      expect([without.code, without.errors]).toEqual([2, expect.stringContaining('--agent')]);
+      const previewed = await runCli(system, [...args, '--preview', '--json'], folder);
+      expect(previewed).toMatchObject({ code: 0, errors: '' });
+      const { skills } = Preview.parse(JSON.parse(previewed.out));
+      expect(skills).toMatchObject([
+        { name: 'explain-code', status: 'ready' },
+        { name: 'review-changes', status: 'ready', files: 3 },
+      ]);
+      expect((await http(system, 'GET /v1/skill?agentId=importer')).body['items']).toEqual([]);
+      const imported = await runCli(system, args, folder);
+      expect(imported).toMatchObject({ code: 0, out: expect.stringContaining('review-changes: installed') });
+      const { body: stored } = await http(system, 'GET /v1/skill/importer/review-changes');
+      expect(stored['digest']).toBe(skills[1]?.digest);
+
+      const source = { kind: 'agent', agentId: 'importer' };
+      const seen = await http(system, 'POST /v1/import/preview', { body: { agentId: 'shelf', source } });
+      const chosen = Preview.parse(seen.body).skills.map(({ name, digest }) => ({ name, digest }));
+      const headers = { accept: 'text/event-stream' };
+      const { text } = await http(system, 'POST /v1/import', { headers, body: { agentId: 'shelf', source, skills: chosen } });
+      expect(text.match(/^event: .*$/gm)).toEqual(['event: import.progressed', 'event: import.progressed', 'event: import.finished']);
+      await http(system, 'DELETE /v1/skill/importer/review-changes');
+      expect((await http(system, 'GET /v1/skill/shelf/review-changes')).body).toMatchObject({
+        digest: stored['digest'],
+        source: 'agent:importer/review-changes',
+      });
+
+      for (const [body, code] of [
+        [{ source }, 'INVALID_INPUT'],
+        [{ agentId: 'nobody', source }, 'AGENT_UNKNOWN'],
+        [{ agentId: 'of-others', source }, 'IMPORT_TARGET'],
+        [{ agentId: 'importer', source }, 'IMPORT_SAME_AGENT'],
+      ] as const)
+        expect((await http(system, 'POST /v1/import/preview', { body })).body['code']).toBe(code);
+      const failed = await http(system, 'POST /v1/import', { headers, body: { agentId: 'importer', source, skills: chosen } });
+      expect(failed.text).toMatch(/^event: import.failed\ndata: .*IMPORT_SAME_AGENT/m);
+    },
+  );
+
+  verifies(
+    ['R-IMPORT-2#1', 'R-IMPORT-3#5'],
+    'a taken name is skipped, renamed or overwritten as said; a link in the folder ends the command',
+    async () => {
+      const tidy = join(folder, 'home/.claude/skills/explain-code/SKILL.md');
+      const args = ['skill', 'import', 'home', '--from', 'claude-code', '--agent', 'shelf', '--only', 'explain-code'];
+      await writeFile(tidy, '---\ndescription: Explains it anew.\n---\n\nAnew.\n');
+      const before = (await http(system, 'GET /v1/skill/shelf/explain-code')).body;
+      expect(await runCli(system, args, folder)).toMatchObject({ code: 0, out: expect.stringContaining('skipped') });
+      expect((await http(system, 'GET /v1/skill/shelf/explain-code')).body).toEqual(before);
+      const renamed = await runCli(system, [...args, '--on-conflict', 'rename', '--json'], folder);
+      expect(JSON.parse(renamed.out)).toMatchObject({ failed: 0, results: [{ outcome: 'renamed', as: 'explain-code-copy' }] });
+      const replaced = await runCli(system, [...args, '--on-conflict', 'overwrite'], folder);
+      expect(replaced).toMatchObject({ code: 0, out: expect.stringContaining('overwritten') });
+      expect((await http(system, 'GET /v1/skill/shelf/explain-code')).body).toMatchObject({ version: 2, description: 'Explains it anew.' });
+      await symlink('/etc/hostname', join(folder, 'home/.claude/skills/explain-code/host'));
+      expect(await runCli(system, args, folder)).toMatchObject({ code: 1, errors: expect.stringContaining('links are not followed') });
+    },
+  );
+
+  it('whoever imports may change the target and read the source', async () => {
+    const token = await tokenFor(system, { principal: 'user:importer', role: 'operator', grant: { agents: ['importer'] } });
+    const ask = (agentId: string, from: string) =>
+      http(system, 'POST /v1/import/preview', { token, body: { agentId, source: { kind: 'agent', agentId: from } } });
+    expect((await ask('importer', 'secret-shelf')).status).toBe(403);
+    expect((await ask('shelf', 'importer')).status).toBe(403);
   });
 });
 

@@ -102,6 +102,7 @@ function previewOf(
     digest: version?.digest ?? null,
     replaces: there?.digest ?? null,
     suggestedName: name === null || there === undefined ? null : (freeName(name, undefined, isTaken) ?? null),
+    code: failure?.code ?? null,
     reason: failure?.reason.slice(0, 500) ?? null,
     dropped: shorten(dropped, NOTES),
     warnings: shorten(warnings, NOTES),

@@ -1,10 +1,10 @@
 import type { Call } from '@ambit/bus';
 import { ArchiveRefused, digestOfBytes, pathsProblem, unpackArchive } from '@ambit/bundle';
-import { fault, skillStore, type FileEntry, type ImportFormat, type ImportSource } from '@ambit/contracts';
+import { fault, importPlaces, skillStore, type FileEntry, type ImportFormat, type ImportSource } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { AgentDirectory } from './agent.directory.js';
 import { SkillBlobs } from './blobs.js';
-import { LAYOUTS, sortIntoSkills } from './domain/import-layouts.js';
+import { DIALECTS, sortIntoSkills } from './domain/import-layouts.js';
 import { readSkillFolder, type Candidate, type SourceFile } from './import.candidate.js';
 import { SkillRepository } from './skill.repository.js';
 
@@ -85,7 +85,7 @@ export class ImportSources {
   }
 
   async #ofFiles(format: ImportFormat, files: readonly SourceFile[]): Promise<Sourced> {
-    const { place, dialect } = LAYOUTS[format];
+    const place = importPlaces[format];
     const byPath = new Map(files.map((file) => [file.entry.path, file]));
     const { skills, misspelled, loose } = sortIntoSkills([...byPath.keys()], place);
     if (skills.length + misspelled.length > SKILLS) throw refused(`there are more than ${SKILLS} skills; import them by parts`);
@@ -94,7 +94,7 @@ export class ImportSources {
     const candidates: Candidate[] = [];
     const names = new Set<string>();
     for (const skill of skills) {
-      const found = await readSkillFolder(skill, byPath, { format, dialect });
+      const found = await readSkillFolder(skill, byPath, { format, dialect: DIALECTS[format] });
       const isTaken = found.name !== null && names.has(found.name);
       if (found.name !== null) names.add(found.name);
       const reason = `another folder before it is the skill "${found.name}"`;

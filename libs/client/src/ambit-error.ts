@@ -40,10 +40,16 @@ export class Unreachable extends Error {
 
 /** The error that an answer without success stands for. */
 export async function errorOf(response: Response): Promise<AmbitError | Unreachable> {
-  const text = await response.text().catch(() => '');
+  return (
+    problemOf(await response.text().catch(() => '')) ??
+    new Unreachable(`${new URL(response.url).origin} answered ${response.status} in no form that Ambit uses; check the address`)
+  );
+}
+
+/** The error that a problem document stands for; undefined where the text is none. */
+export function problemOf(text: string): AmbitError | undefined {
   const parsed = Problem.safeParse(readJson(text));
-  if (parsed.success) return new AmbitError(parsed.data);
-  return new Unreachable(`${new URL(response.url).origin} answered ${response.status} in no form that Ambit uses; check the address`);
+  return parsed.success ? new AmbitError(parsed.data) : undefined;
 }
 
 function readJson(text: string): unknown {

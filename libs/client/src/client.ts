@@ -1,8 +1,9 @@
-import type { HttpRoute, RouteOutput } from '@ambit/contracts';
+import type { httpApi, HttpRoute, RouteOutput } from '@ambit/contracts';
 import { AmbitError, errorOf, Unreachable } from './ambit-error.js';
 import { readAnswer, readPage, type Item } from './answer.js';
 import { causeOf } from './cause.js';
 import { follow, type FollowOptions } from './follow.js';
+import { importSkills, type ImportOptions, type ImportRequest } from './import-skills.js';
 import { headersOf, urlOf, type Arguments, type Parts } from './request.js';
 import type { FollowedEvent } from './run-event.js';
 import { upload, type BlobKind } from './upload.js';
@@ -59,6 +60,11 @@ export class AmbitClient {
   /** Stores bytes for a skill or plugin, in parts; gives their digest. What is there already is not sent again. */
   upload(kind: BlobKind, bytes: Uint8Array, signal?: AbortSignal): Promise<string> {
     return upload(this, { kind, bytes, ...(signal === undefined ? {} : { signal }) });
+  }
+
+  /** Imports skills as previewed, and tells how far it is; rejects where nothing was imported at all. */
+  importSkills(body: ImportRequest, options: ImportOptions = {}): Promise<RouteOutput<typeof httpApi.executeImport>> {
+    return importSkills(this, body, options);
   }
 
   /** The answer to a request as it comes, for streams; a failure is thrown as {@link request} throws it. */

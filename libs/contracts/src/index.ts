@@ -33,7 +33,7 @@ export {
 } from './session-service.js';
 export { DELEGATION, DelegatedTask, Delegation, DelegationMode, DelegationStatus, DelegationTask, TaskStatus } from './delegation.js';
 export { FileEntry, SkillName } from './skill-file.js';
-export { ImportCandidate, ImportChoice, ImportFailure, ImportFormat, ImportResult, ImportSource } from './skill-import.js';
+export { ImportCandidate, ImportChoice, ImportFailure, ImportFormat, importPlaces, ImportResult, ImportSource, ImportStrategy } from './skill-import.js';
 export { EffectiveSkill, ScriptPath, Skill, SkillFacts, skillStore } from './skill-store.js';
 export { CallLog, CallRecord, CALLS_ENDED_TOGETHER, DeferredCall, EndedCall, toolGateway, ToolAccess, CallBounds, PreparedTarget, ToolRegistration, Toolset, worker } from './tool-gateway.js';
 export { services, type ServiceName, type ServiceUse } from './services.js';

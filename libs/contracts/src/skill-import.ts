@@ -11,6 +11,11 @@ const Note = z.string().max(200);
 /** Whose layout files or an archive have: where the tool keeps skills, and what it reads in a SKILL.md that others do not. */
 export const ImportFormat = z.enum(['agents', 'claude-code', 'codex', 'cursor', 'cursor-project', 'opencode', 'goose', 'kilocode', 'copilot-user']).meta({ id: 'ImportFormat' });
 export type ImportFormat = z.output<typeof ImportFormat>;
+/** Where each tool keeps its skills, each a folder with a SKILL.md: below a home folder, or below a project. */
+export const importPlaces: Readonly<Record<ImportFormat, string>> = {
+  agents: '.agents/skills', 'claude-code': '.claude/skills', codex: '.codex/skills', cursor: '.cursor/skills', 'cursor-project': '.cursor/skills',
+  opencode: '.opencode/skills', goose: '.config/goose/skills', kilocode: '.kilocode/skills', 'copilot-user': '.copilot/skills',
+};
 
 /** Where skills come from: an agent of Ambit, or uploaded bytes. No path of any machine is part of it; a file's path is its place below the folder that was sent. */
 export const ImportSource = z
@@ -21,6 +26,10 @@ export const ImportSource = z
   ])
   .meta({ id: 'ImportSource' });
 export type ImportSource = z.output<typeof ImportSource>;
+
+/** Why a skill cannot be imported, or was not. */
+export const ImportFailure = z.enum(['IMPORT_CONFLICT', 'SKILL_INVALID', 'SKILL_NOT_FOUND', 'PLUGIN_OWNED', 'SOURCE_CHANGED', 'TARGET_CHANGED']);
+export type ImportFailure = z.output<typeof ImportFailure>;
 
 /** What an import would do with one skill of the source. */
 export const ImportCandidate = z
@@ -36,6 +45,8 @@ export const ImportCandidate = z
     replaces: Hex64.nullable(),
     /** The first free name, where the own one is taken. */
     suggestedName: SkillName.nullable(),
+    /** Of an unavailable one. */
+    code: ImportFailure.nullable(),
     reason: z.string().max(500).nullable(),
     /** What the source has and the target will not. */
     dropped: z.array(Note).max(20),
@@ -59,8 +70,6 @@ export const ImportChoice = z
   .meta({ id: 'ImportChoice' });
 export type ImportChoice = z.output<typeof ImportChoice>;
 
-export const ImportFailure = z.enum(['IMPORT_CONFLICT', 'SKILL_INVALID', 'SKILL_NOT_FOUND', 'PLUGIN_OWNED', 'SOURCE_CHANGED', 'TARGET_CHANGED']);
-export type ImportFailure = z.output<typeof ImportFailure>;
 /** What became of one skill. */
 export const ImportResult = z
   .object({

@@ -1,11 +1,13 @@
 import { httpApi } from '@ambit/contracts';
 import type { Command } from 'commander';
 import type { Context } from '../context.js';
+import { addSkillImport } from './skill-import.commands.js';
 import { UsageError } from '../usage-error.js';
 
-/** `skill script enable | disable`. */
+/** `skill import`, `skill script enable | disable`. */
 export function addSkillCommands(program: Command, context: Context): void {
   const skill = program.command('skill').description('skills of agents');
+  addSkillImport(skill, context);
   const script = skill.command('script').description('which of their scripts an agent may run');
   script
     .command('enable')

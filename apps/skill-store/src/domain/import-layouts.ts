@@ -3,23 +3,17 @@ import type { ImportFormat } from '@ambit/contracts';
 /** What of a tool's own differs from the Agent Skills specification; `claude` lets a skill take its name and description from elsewhere. */
 export type Dialect = 'standard' | 'claude';
 
-interface Layout {
-  /** Below a home folder, or below a project where the tool keeps skills there. */
-  readonly place: string;
-  readonly dialect: Dialect;
-}
-
-/** Where each tool keeps its skills, each a folder with a SKILL.md. */
-export const LAYOUTS: Readonly<Record<ImportFormat, Layout>> = {
-  agents: { place: '.agents/skills', dialect: 'standard' },
-  'claude-code': { place: '.claude/skills', dialect: 'claude' },
-  codex: { place: '.codex/skills', dialect: 'claude' },
-  cursor: { place: '.cursor/skills', dialect: 'standard' },
-  'cursor-project': { place: '.cursor/skills', dialect: 'standard' },
-  opencode: { place: '.opencode/skills', dialect: 'standard' },
-  goose: { place: '.config/goose/skills', dialect: 'standard' },
-  kilocode: { place: '.kilocode/skills', dialect: 'standard' },
-  'copilot-user': { place: '.copilot/skills', dialect: 'standard' },
+/** How each tool reads its SKILL.md files. */
+export const DIALECTS: Readonly<Record<ImportFormat, Dialect>> = {
+  agents: 'standard',
+  'claude-code': 'claude',
+  codex: 'claude',
+  cursor: 'standard',
+  'cursor-project': 'standard',
+  opencode: 'standard',
+  goose: 'standard',
+  kilocode: 'standard',
+  'copilot-user': 'standard',
 };
 
 /** One skill's folder among the files of a source. */

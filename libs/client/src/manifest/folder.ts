@@ -16,15 +16,21 @@ const FOLDER_DEPTH = 32;
 /** Of tools, not of the author. */
 const LEFT_OUT: ReadonlySet<string> = new Set(['.git', '.DS_Store', 'node_modules']);
 
-/** Every file below a folder, by path in code-unit order. Follows no link; an Error says which file cannot be taken and why. */
-export async function readFolder(folder: string): Promise<readonly FolderFile[]> {
+/**
+ * Every file below a folder, by path in code-unit order; `leftOut` is told of what is a tool's and not the author's. Follows no link; an
+ * Error says which file cannot be taken and why.
+ */
+export async function readFolder(folder: string, leftOut: (path: string) => void = () => undefined): Promise<readonly FolderFile[]> {
   const files: FolderFile[] = [];
   let total = 0;
   const walk = async (relative: string, depth: number): Promise<void> => {
     if (depth > FOLDER_DEPTH) throw new Error(`${relative} lies more than ${FOLDER_DEPTH} folders deep`);
     for await (const found of await opendir(join(folder, relative))) {
-      if (LEFT_OUT.has(found.name)) continue;
       const path = relative === '' ? found.name : `${relative}/${found.name}`;
+      if (LEFT_OUT.has(found.name)) {
+        leftOut(path);
+        continue;
+      }
       if (found.isDirectory()) await walk(path, depth + 1);
       else {
         const file = await readPlainFile(join(folder, path), FOLDER_BYTES - total);
