@@ -29,7 +29,8 @@ export class ContentService {
 
   private async versionOf({ agentId, name, digest }: Parsed<typeof skillStore.readSkill>): Promise<Version> {
     const own = await this.repository.find(agentId, name);
-    if (own !== undefined) {
+    // One that cannot be used takes no name from another; one that is switched off does.
+    if (own?.version.valid === true) {
       const version = digest === undefined || digest === own.version.digest ? own.version : await this.repository.version(digest);
       if (own.entry.enabled && version?.facts?.name === name) return version;
       throw fault(skillStore.readSkill, 'SKILL_NOT_FOUND');

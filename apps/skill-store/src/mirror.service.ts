@@ -1,128 +1,201 @@
-import { lstat, mkdir, readdir } from 'node:fs/promises';
-import { join } from 'node:path';
-import { digestOfBytes } from '@ambit/bundle';
-import { AgentId, Fault, type FileEntry } from '@ambit/contracts';
+import { lstat, mkdir } from 'node:fs/promises';
+import { AgentId } from '@ambit/contracts';
 import { CONFIG, LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
-import { watch, type FSWatcher } from 'chokidar';
-import { SkillBlobs } from './blobs.js';
 import type { SkillStoreConfig } from './config.js';
-import { scanFolder, type FoundSkill } from './folder.reader.js';
+import { SCOPES } from './domain/skill-folder.js';
+import { Refused, refusalOf } from './folder.reader.js';
+import { FolderWatch, type Listener } from './folder.watch.js';
+import { identity, OpenFolder } from './open-folder.js';
+import { ScopeMirror } from './scope.mirror.js';
 import { SkillRepository } from './skill.repository.js';
-import { SkillService } from './skill.service.js';
+import { WatchTrust } from './watch.trust.js';
 
-const SCOPES = '.agent-scopes';
-/** A storm of changes is one scan. */
+const DEFAULT = 'default';
+/** Of the root and the folder of scopes themselves; no agent is called so. */
+const ROOT = '*';
+/** A storm of changes is one look: it begins so long after the last of them … */
 const QUIET_MS = 200;
-/** Catches what a watcher lost, or a watcher that died. */
-const RESCAN_MS = 60_000;
+/** … and no later than so long after the first. */
+const LATEST_MS = 1_500;
+
+/** A system that tells of so many at once may have dropped some. */
+const STORM = 1_000;
+/** Looking takes at most a quarter of the time. */
+const LEISURE = 3;
 
 /** Mirrors `SKILLS_ROOT` into the store, one way: the root is the agent `default`'s, `.agent-scopes/<agentId>` that agent's. */
 @Injectable()
 export class MirrorService implements OnApplicationBootstrap, OnApplicationShutdown {
-  private watcher: FSWatcher | undefined;
-  private quiet: NodeJS.Timeout | undefined;
-  private rescan: NodeJS.Timeout | undefined;
-  private scanning: Promise<void> = Promise.resolve();
+  private readonly changed = new Set<string>();
+  /** When the first of them changed; undefined while none has. */
+  private firstAt: number | undefined;
+  private tells = 0;
+  /** What has to be looked at again at the next check. */
+  private readonly again = new Set<string>();
+  private soon: NodeJS.Timeout | undefined;
+  private checks: NodeJS.Timeout | undefined;
+  private looking: Promise<void> = Promise.resolve();
+  private isWaiting = false;
+  private isLooking = false;
+  private isClosed = false;
+  private identity = '';
+  private last = { endedAt: 0, tookMs: 0 };
 
   constructor(
     @Inject(CONFIG) private readonly config: SkillStoreConfig,
     @Inject(LOG) private readonly log: Logger,
-    private readonly blobs: SkillBlobs,
+    private readonly watch: FolderWatch,
+    private readonly trust: WatchTrust,
+    private readonly scopes: ScopeMirror,
     private readonly repository: SkillRepository,
-    private readonly skills: SkillService,
   ) {}
 
   async onApplicationBootstrap(): Promise<void> {
     const root = this.config.SKILLS_ROOT;
     if (root === undefined) return;
-    await mkdir(root, { recursive: true });
-    this.watcher = watch(root, {
-      followSymlinks: false,
-      ignoreInitial: true,
-      ignored: (path) => /(^|\/)\.(?!agent-scopes(\/|$))[^/]*$/.test(path.slice(root.length)),
-    });
-    this.watcher.on('all', () => this.soon(root));
-    this.watcher.on('error', (error) => this.log.warn({ error }, 'the skills folder can not be watched; it is read once a minute'));
-    this.rescan = setInterval(() => this.soon(root), RESCAN_MS);
-    this.soon(root);
+    await mkdir(root, { recursive: true }).catch((error: unknown) => this.log.error({ error, root }, 'the skills folder cannot be made'));
+    this.checks = setInterval(() => void this.#check(root), this.config.SKILLS_POLL_MS);
+    this.#note(root, ROOT);
   }
 
   async onApplicationShutdown(): Promise<void> {
-    clearTimeout(this.quiet);
-    clearInterval(this.rescan);
-    await this.watcher?.close();
-    await this.scanning;
+    this.isClosed = true;
+    clearTimeout(this.soon);
+    clearInterval(this.checks);
+    await this.looking;
+    this.watch.close();
   }
 
-  private soon(root: string): void {
-    clearTimeout(this.quiet);
-    this.quiet = setTimeout(() => {
-      this.scanning = this.scanning
-        .then(() => this.mirror(root))
-        .catch((error: unknown) => this.log.error({ error }, 'mirroring the skills folder failed'));
-    }, QUIET_MS);
+  #note(root: string, scope: string): void {
+    if (this.isClosed) return;
+    this.changed.add(scope);
+    const now = performance.now();
+    this.firstAt ??= now;
+    clearTimeout(this.soon);
+    this.soon = setTimeout(() => this.#look(root), Math.max(0, Math.min(QUIET_MS, this.firstAt + LATEST_MS - now)));
   }
 
-  private async mirror(root: string): Promise<void> {
-    await this.mirrorScope('default', root);
-    const scopes = join(root, SCOPES);
-    const info = await lstat(scopes).catch(() => undefined);
-    if (info === undefined || !info.isDirectory()) return;
-    for (const agentId of (await readdir(scopes)).sort()) {
-      if (AgentId.safeParse(agentId).success) await this.mirrorScope(agentId, join(scopes, agentId));
-    }
+  /** Whatever the watching missed: another folder in the root's place, what did not settle, and everything from time to time. */
+  async #check(root: string): Promise<void> {
+    if (this.isWaiting || this.isLooking) return;
+    for (const scope of this.again) this.#note(root, scope);
+    this.again.clear();
+    if ((await identityOf(root)) !== this.identity.split(' ')[0]) this.#note(root, ROOT);
+    if (this.trust.isLost()) this.watch.close();
+    const every = this.trust.isTold ? this.config.SKILLS_RESCAN_MS : LEISURE * this.last.tookMs;
+    if (this.firstAt === undefined && performance.now() - this.last.endedAt >= every) this.#look(root);
   }
 
-  private async mirrorScope(agentId: string, root: string): Promise<void> {
-    const { skills, refused } = await scanFolder(root);
-    for (const [folder, reason] of refused) this.log.warn({ agentId, folder, reason }, 'a skill folder was not taken');
-    const present = new Set([...refused.keys()]);
-    const names = new Set<string>();
-    for (const skill of skills) {
-      present.add(skill.folder);
-      const name = await this.put(agentId, skill, names);
-      if (name !== undefined) names.add(name);
-    }
-    for (const { entry } of await this.repository.list({ agentId }, { limit: 1_000 })) {
-      if (entry.folder === null || present.has(entry.folder)) continue; // an upload, or still there
-      await this.skills.remove(agentId, entry.name, MIRROR());
-    }
+  /** One at a time, and at most one that waits: it takes all that changed until it begins. */
+  #look(root: string): void {
+    if (this.isWaiting) return;
+    this.isWaiting = true;
+    this.looking = this.looking
+      .then(() => {
+        this.isWaiting = false;
+        this.isLooking = true;
+        return this.#mirror(root);
+      })
+      .catch((error: unknown) => {
+        this.again.add(ROOT);
+        this.log.error({ error }, 'mirroring the skills folder failed');
+      })
+      .finally(() => (this.isLooking = false));
   }
 
-  /** The first path of a name wins, as the scan's order is that of the paths. */
-  private async put(agentId: string, { folder, files }: FoundSkill, taken: ReadonlySet<string>): Promise<string | undefined> {
-    const entries: FileEntry[] = [];
-    for (const { path, executable, bytes } of files) {
-      await this.blobs.add(bytes);
-      entries.push({ path, mode: executable ? 'executable' : 'file', bytes: bytes.byteLength, digest: digestOfBytes(bytes) });
-    }
+  async #mirror(path: string): Promise<void> {
+    const startedAt = performance.now();
+    const changed = new Set(this.changed);
+    this.changed.clear();
+    this.firstAt = undefined;
+    if (this.tells > STORM) this.again.add(ROOT);
+    this.tells = 0;
+    const root = await opened(OpenFolder.at(path), path);
+    const scopes = root instanceof OpenFolder ? await opened(root.folder(SCOPES), SCOPES) : undefined;
     try {
-      const { name } = await this.skills.put(
-        {
-          agentId,
-          projectId: 'default',
-          files: entries,
-          source: `folder:${folder}`.slice(0, 500),
-          set: null,
-          folder,
-          onlyName: (found) => !taken.has(found),
-        },
-        MIRROR(),
-      );
-      return name;
-    } catch (error) {
-      if (!(error instanceof Fault)) throw error;
-      this.log.warn({ agentId, folder, code: error.code, reason: error.data }, 'a skill folder was not taken');
-      return undefined;
+      if (scopes instanceof Refused) this.log.warn({ reason: scopes.message }, 'no agent has a scope');
+      const identity = [root, scopes].map((folder) => (folder instanceof OpenFolder ? folder.identity : '')).join(' ');
+      const isOther = identity !== this.identity;
+      this.identity = identity;
+      const pass = this.watch.begin(ROOT, this.#listener(path));
+      if (root instanceof OpenFolder) pass.enter(root, (name) => name === SCOPES);
+      if (scopes instanceof OpenFolder) pass.enter(scopes, (name) => AgentId.safeParse(name).success);
+      pass.finish(true);
+      const isAll = isOther || changed.size === 0 || changed.has(ROOT);
+      if (isAll) this.trust.begin();
+      for (const agentId of isAll ? await this.#agents(scopes) : changed) {
+        if (this.isClosed) return;
+        const { moved } = await this.#mirrorScope(path, agentId, { root, scopes });
+        if (moved && changed.size === 0 && !isOther) this.trust.suspect(agentId);
+      }
+      if (isAll) this.trust.end();
+    } finally {
+      if (scopes instanceof OpenFolder) await scopes.close();
+      if (root instanceof OpenFolder) await root.close();
+      const endedAt = performance.now();
+      this.last = { endedAt, tookMs: endedAt - startedAt };
     }
+  }
+
+  /** Those that have a scope, and those that had one. */
+  async #agents(scopes: OpenFolder | Refused | undefined): Promise<ReadonlySet<string>> {
+    const names = scopes instanceof OpenFolder ? (await scopes.items()).map(({ name }) => name) : [];
+    const agents = names.filter((name) => name !== DEFAULT && AgentId.safeParse(name).success);
+    return new Set([DEFAULT, ...agents, ...(await this.repository.mirroredAgents())]);
+  }
+
+  /** The trouble of one scope is none of the others'. */
+  async #mirrorScope(
+    path: string,
+    agentId: string,
+    { root, scopes }: { readonly root: OpenFolder | Refused | undefined; readonly scopes: OpenFolder | Refused | undefined },
+  ): Promise<{ readonly moved: boolean }> {
+    const pass = this.watch.begin(agentId, this.#listener(path));
+    let isWhole = false;
+    let scope = root;
+    try {
+      if (agentId !== DEFAULT) scope = scopes instanceof OpenFolder ? await opened(scopes.folder(agentId), agentId) : undefined;
+      const { moved, isUnsettled } = await this.scopes.mirror(agentId, scope, pass.enter);
+      if (isUnsettled) this.again.add(agentId);
+      isWhole = true;
+      return { moved };
+    } catch (error) {
+      this.again.add(agentId);
+      this.log.error({ error, agentId }, 'mirroring the skills of an agent failed');
+      return { moved: false };
+    } finally {
+      pass.finish(isWhole);
+      if (scope instanceof OpenFolder && scope !== root) await scope.close();
+    }
+  }
+
+  #listener(path: string): Listener {
+    return {
+      changed: (scope, name) => {
+        this.tells += 1;
+        const agentId = scope !== ROOT ? scope : name === SCOPES || name === '' ? ROOT : name;
+        this.trust.told(agentId);
+        // Nothing there is the default agent's: its root is the root.
+        if (scope !== ROOT || agentId !== DEFAULT) this.#note(path, agentId);
+      },
+      failed: (error) => this.trust.failed(error),
+    };
   }
 }
 
-const MIRROR = () => ({
-  principal: undefined,
-  actor: { id: 'system:skills-root', kind: 'system' as const, issuer: 'local', display: 'skills folder' },
-  via: { kind: 'system' as const, id: 'skills-root' },
-  startedAt: new Date(),
-  traceId: null,
-});
+async function identityOf(root: string): Promise<string> {
+  const info = await lstat(root, { bigint: true }).catch(() => undefined);
+  return info?.isDirectory() === true ? identity(info) : '';
+}
+
+/** Undefined where nothing is there; what is no folder, or may not be read, is refused. */
+async function opened(opening: Promise<OpenFolder>, name: string): Promise<OpenFolder | Refused | undefined> {
+  try {
+    return await opening;
+  } catch (error) {
+    const refused = refusalOf(error, name);
+    if (refused === undefined) throw error;
+    return refused === 'gone' ? undefined : refused;
+  }
+}

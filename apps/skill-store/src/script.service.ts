@@ -62,10 +62,8 @@ export class ScriptService {
   async #current(agentId: string, name: string): Promise<Current | undefined> {
     const own = await this.skills.find(agentId, name);
     // One that a person switched off hides a plugin's of that name too.
-    if (own !== undefined)
-      return own.entry.enabled && own.version.facts !== null
-        ? { version: own.version, projectId: own.entry.projectId, set: own.entry.set }
-        : undefined;
+    if (own?.version.valid === true)
+      return own.entry.enabled ? { version: own.version, projectId: own.entry.projectId, set: own.entry.set } : undefined;
     const given = (await this.skills.contributions(null, null)).find(({ version }) => version.facts?.name === name);
     return given === undefined ? undefined : { version: given.version, projectId: given.projectId, set: null };
   }

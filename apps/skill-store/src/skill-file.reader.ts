@@ -20,12 +20,19 @@ export function readSkillFile(bytes: Uint8Array, folder: string | null): SkillVe
   const parsed = parseFrontmatter(parts.yaml);
   if (parsed === undefined)
     return { invalid: 'the frontmatter of SKILL.md is not plain YAML: no aliases, no repeated keys, text with a colon in quotes' };
+  if (!isStorable(parsed.value)) return { invalid: 'the frontmatter of SKILL.md holds characters that are no Unicode text' };
   return judgeSkill(parsed.value, folder);
 }
 
 /** The value of a frontmatter's YAML; undefined where it is none, or has aliases or repeated keys. */
 export function parseFrontmatter(yaml: string): { readonly value: unknown } | undefined {
   return parseYaml(yaml) ?? parseYaml(quoteColons(yaml));
+}
+
+/** Half a character, or the character zero, cannot be stored and is in no honest text. */
+function isStorable(value: unknown): boolean {
+  if (typeof value === 'string') return value.isWellFormed() && !value.includes('\0');
+  return typeof value !== 'object' || value === null || Object.entries(value).flat().every(isStorable);
 }
 
 function parseYaml(yaml: string): { readonly value: unknown } | undefined {

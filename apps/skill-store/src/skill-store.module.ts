@@ -1,3 +1,4 @@
+import { watch } from 'node:fs';
 import { Module } from '@nestjs/common';
 import { AgentDirectory } from './agent.directory.js';
 import { AuditHandlers } from './audit.handlers.js';
@@ -5,17 +6,20 @@ import { SkillBlobs } from './blobs.js';
 import { BuiltinSkills } from './builtin-skills.service.js';
 import { ContentService } from './content.service.js';
 import { ContributionService } from './contribution.service.js';
+import { FolderWatch, WATCH } from './folder.watch.js';
 import { ImportHandlers } from './import.handlers.js';
 import { ImportRepository } from './import.repository.js';
 import { ImportService } from './import.service.js';
 import { ImportSources } from './import.source.js';
 import { IntakeService } from './intake.service.js';
 import { MirrorService } from './mirror.service.js';
+import { ScopeMirror } from './scope.mirror.js';
 import { ScriptRepository } from './script.repository.js';
 import { ScriptService } from './script.service.js';
 import { SkillHandlers } from './skill.handlers.js';
 import { SkillRepository } from './skill.repository.js';
 import { SkillService } from './skill.service.js';
+import { WatchTrust } from './watch.trust.js';
 
 @Module({
   controllers: [AuditHandlers, SkillHandlers, ImportHandlers],
@@ -28,6 +32,10 @@ import { SkillService } from './skill.service.js';
     ScriptService,
     ContentService,
     ContributionService,
+    { provide: WATCH, useValue: watch },
+    FolderWatch,
+    WatchTrust,
+    ScopeMirror,
     MirrorService,
     BuiltinSkills,
     AgentDirectory,

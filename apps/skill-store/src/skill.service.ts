@@ -7,8 +7,16 @@ import { ScriptRepository } from './script.repository.js';
 import { SkillRepository, type Entry, type EntryWithVersion } from './skill.repository.js';
 import { viewOf } from './skill.view.js';
 
-/** Of a mirrored folder: where it stands, and whether its name is still free among those seen before it. */
-type Put = Parsed<typeof skillStore.putSkill> & { readonly folder?: string; readonly onlyName?: (name: string) => boolean };
+/** Of a mirrored folder: where it stands. */
+type Put = Parsed<typeof skillStore.putSkill> & { readonly folder?: string };
+/** A mirrored folder that is no usable skill. */
+export interface InvalidFolder {
+  readonly agentId: string;
+  readonly name: string;
+  readonly folder: string;
+  readonly digest: string;
+  readonly reason: string;
+}
 
 /** An agent's skills: put, switched, taken away; what is effective. */
 @Injectable()
@@ -25,10 +33,10 @@ export class SkillService {
     const version =
       request.archive === undefined ? await this.intake.fromFiles(request.files ?? []) : await this.intake.fromArchive(request.archive);
     const { name } = version.facts;
-    if (request.onlyName?.(name) === false)
-      throw fault(skillStore.putSkill, 'SKILL_INVALID', { reason: `another folder before it is the skill "${name}"` });
     const known = await this.repository.find(request.agentId, name);
-    if (known?.entry.digest === version.digest && known.entry.set === request.set && request.ifVersion === undefined) return viewOf(known); // nothing moves
+    const isThere =
+      known?.entry.digest === version.digest && known.entry.set === request.set && known.entry.folder === (request.folder ?? null);
+    if (isThere && request.ifVersion === undefined) return viewOf(known); // nothing moves
     const change = changeOf(request, {
       name,
       reason: known === undefined ? 'installed' : 'updated',
@@ -52,6 +60,24 @@ export class SkillService {
       };
     });
     return this.view(request.agentId, name);
+  }
+
+  /** Lists a folder with the reason why it is no skill; nothing of it is kept. */
+  async putInvalid({ agentId, name, folder, digest, reason }: InvalidFolder, context: Context): Promise<void> {
+    await this.repository.saveVersion({ digest, tree: [], facts: null, valid: false, warnings: [reason.slice(0, 500)] });
+    const known = await this.repository.find(agentId, name);
+    const entry = { agentId, projectId: known?.entry.projectId ?? 'default', set: null };
+    const what = { name, reason: known === undefined ? ('discovered' as const) : ('updated' as const), context };
+    await this.repository.change(changeOf(entry, { ...what, digests: [known?.entry.digest ?? null, digest] }), (standing) => ({
+      ...entry,
+      name,
+      digest,
+      folder,
+      enabled: standing?.enabled ?? true,
+      source: `folder:${folder}`.slice(0, 500),
+      version: (standing?.version ?? 0) + 1,
+      updatedAt: context.startedAt,
+    }));
   }
 
   async get(agentId: string, name: string): Promise<Returns<typeof skillStore.getSkill>> {
