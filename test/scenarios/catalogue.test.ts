@@ -7,6 +7,7 @@ import {
   mcpBroker,
   pluginRegistry,
   sessionService,
+  skillStore,
   toolGateway,
   type Agent,
   type Input,
@@ -16,14 +17,16 @@ import { canariesIn, canary } from '@ambit/testing';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { intend, type HandRun, type HandWorker } from '../system/by-hand.js';
-import { enablePlugin, installPlugin, PLUGIN, PLUGIN_TOOL } from '../system/helper-plugin.js';
+import { enablePlugin, installFiles, installPlugin, PLUGIN, PLUGIN_TOOL } from '../system/helper-plugin.js';
 import { http, tokenFor } from '../system/http.js';
 import { enablePacked, PACKED, PACKED_TOOL } from '../system/packed-plugin.js';
 import { relisting } from '../system/relisting.js';
-import { Scene } from '../system/scene.js';
+import { bob, Scene } from '../system/scene.js';
+import { putSkill } from '../system/skills.js';
 import { sessionFacts, setSessionFacts } from '../system/stored-session.js';
 import { verifies } from '../verifies.js';
 
@@ -45,9 +48,13 @@ beforeAll(async () => {
 afterAll(() => scene?.stop());
 
 /** What a session's newest run was given, as its canonical record says. */
-async function given(
-  sessionId: string,
-): Promise<{ readonly fingerprint: string; readonly tools: string[]; readonly owners: Map<string, string> }> {
+async function given(sessionId: string): Promise<{
+  readonly fingerprint: string;
+  readonly tools: string[];
+  /** Of each tool, and of each skill. */
+  readonly owners: Map<string, string>;
+  readonly skills: Map<string, string>;
+}> {
   const [run] = await scene.runsOf(sessionId);
   const fingerprint = run?.fingerprint ?? '';
   let text = '';
@@ -56,8 +63,10 @@ async function given(
     text += part.text;
     offset = part.next;
   }
-  const { tools } = JSON.parse(text) as { tools: { name: string; owner: string }[] };
-  return { fingerprint, tools: tools.map(({ name }) => name), owners: new Map(tools.map(({ name, owner }) => [name, owner])) };
+  type Named = readonly { readonly name: string; readonly owner: string }[];
+  const { tools, skills } = JSON.parse(text) as { tools: Named; skills: Named };
+  const owners = (named: Named) => new Map(named.map(({ name, owner }) => [name, owner]));
+  return { fingerprint, tools: tools.map(({ name }) => name), owners: owners(tools), skills: owners(skills) };
 }
 
 const givenBy = async (agent: Pick<Agent, 'id'>, more: Parameters<Scene['send']>[1] = {}) =>
@@ -403,7 +412,7 @@ verifies('R-TOOL-1#5', 'a mapping never names a catalogue that cannot be read, n
 });
 
 verifies(
-  ['R-MCP-19#1', 'R-MCP-19#2'],
+  ['R-MCP-19#1', 'R-MCP-19#2', 'R-INGRESS-17#1'],
   'a server whose package lists its tools is started at its first call, and a tool that is otherwise is refused, alone',
   async () => {
     const startedBefore = await scene.counting.started();
@@ -416,6 +425,9 @@ verifies(
     await scene.system.process('mcp-broker').kill();
     await scene.system.process('mcp-broker').start();
     expect(await look()).toMatchObject(listed);
+    const without = await begun({ ...NONE, servers: ['one'] });
+    expect(codes(await without.run.use(intend('mcp__one__count', { name: randomUUID() })))).toEqual(['completed']);
+    without.run.abandon();
     const { worker, agent, run } = await begun();
     expect((await given(run.ref.sessionId)).tools).toEqual(
       expect.arrayContaining(['count', 'gone', 'look'].map((tool) => PACKED_TOOL + tool)),
@@ -578,7 +590,8 @@ verifies(['R-MCP-2#3', 'R-MCP-2#4'], 'no file and no request sets what of a serv
   const { body: openapi } = await http(scene.system, 'GET /v1/openapi.json');
   const fields = fieldsOf(openapi['paths']['/v1/server/{slug}']['put']['requestBody'], openapi);
   expect(fields).toEqual(expect.arrayContaining(['transport', 'command', 'timeouts', 'enabled']));
-  expect(fields.filter((field) => /approv|permi|trust|allow|deny|consent|confirm/i.test(field))).toEqual([]);
+  // Its permits say for whom it is there at all; they let nobody call anything.
+  expect([...new Set(fields)].filter((field) => /approv|permi|trust|allow|deny|consent|confirm/i.test(field))).toEqual(['permissions']);
   const server = (await scene.bus.call(mcpBroker.listServers, { set: 'permitting' })).items[0];
   expect(fieldsOf({ properties: server }, openapi).filter((field) => /approv|permi|trust|allow|deny/i.test(field))).toEqual([]);
   await scene.bus.call(mcpBroker.deleteServer, { id: server?.id ?? '' });
@@ -638,3 +651,158 @@ verifies(
     expect((await givenBy(agent)).tools).toEqual(expect.arrayContaining(COUNTING));
   },
 );
+
+verifies(
+  ['R-INGRESS-13#2', 'R-INGRESS-17#2', 'R-INGRESS-17#3'],
+  'what is for one user nobody else calls; a reload cuts no call, and a server that fails keeps none away',
+  async () => {
+    const hers = await scene.server('hers', { permissions: ['user(alice)'] });
+    const agent = await scene.agent({ servers: ['one', 'hers', 'failing'] });
+    const worker = await scene.worker(agent);
+    const room = { adapter: 'chat', scene: 'group' as const, sceneId: randomUUID(), roles: ['member'] };
+    const name = randomUUID();
+    await scene.send(agent, room);
+    const first = await worker.begin();
+    expect(codes(await first.use(intend('mcp__hers__count', { name })))).toEqual(['completed']);
+    await first.step([]);
+    await first.finish('completed');
+    await scene.send(agent, { ...room, principal: bob });
+    const second = await worker.begin();
+    expect(second.ref.sessionId).toBe(first.ref.sessionId);
+    expect((await given(second.ref.sessionId)).tools.filter((tool) => tool.startsWith('mcp__'))).toEqual(COUNTING);
+    expect(codes(await second.use(intend('mcp__hers__count', { name })))).toEqual(['TOOL_NOT_IN_SNAPSHOT']);
+    expect(await scene.counting.ran('count', name)).toBe(1);
+
+    // While a call is under way its server is configured and listed anew, and another comes that never works.
+    const held = second.use(intend('mcp__one__hold', { name }));
+    await scene.counting.held(name);
+    await scene.server('one', { display: 'The first', timeouts: { callMs: 50_000 } });
+    const failing = await scene.server('failing', {
+      transport: { type: 'stdio', command: process.execPath, args: ['-e', 'process.exit(3)'] },
+    });
+    expect(failing).toMatchObject({ catalogHash: null });
+    expect((await givenBy(agent)).tools.filter((tool) => tool.startsWith('mcp__'))).toEqual(COUNTING);
+    const why = await scene.bus.call(sessionService.explain, { agentId: agent.id, kind: 'tool', name: 'mcp__failing__count' });
+    expect(why.visible).toBe(false);
+    scene.counting.release(name);
+    expect(codes(await held)).toEqual(['completed']);
+    second.abandon();
+    for (const { id } of [hers, failing]) await scene.bus.call(mcpBroker.deleteServer, { id });
+  },
+);
+
+/** A package with a skill of this text and a server that offers these tools. */
+const packageOf = async (plugin: string, skill: string, tools: readonly string[]): Promise<void> => {
+  const text = (value: unknown): Buffer => Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
+  const schema = (of: string) => `https://agent-plugins.org/schemas/1.0.0/${of}.schema.json`;
+  const env = { ...scene.counting.environment, TOOLS: JSON.stringify(tools), SERVER: plugin };
+  const [, folder = ''] = /^name: (.+)$/m.exec(skill) ?? [];
+  await installFiles(scene, {
+    'plugin.json': text({ $schema: schema('plugin'), name: plugin, version: '1.0.0', owner: 'builtin', source: 'builtin' }),
+    'mcp.json': text({ $schema: schema('mcp'), mcpServers: { tools: { type: 'stdio', command: './server.mjs', env } } }),
+    'server.mjs': await readFile(new URL('../fixtures/counting-server.mjs', import.meta.url)),
+    [`skills/${folder}/SKILL.md`]: text(skill),
+  });
+};
+const enable = async (plugin: string): Promise<void> => {
+  await scene.bus.call(pluginRegistry.enablePlugin, { id: plugin });
+  for (const { id } of (await scene.bus.call(mcpBroker.listServers, { owner: `plugin:${plugin}` })).items)
+    await scene.bus.call(mcpBroker.testServer, { id });
+};
+const slotsOf = async (plugin: string) =>
+  (await scene.bus.call(pluginRegistry.pluginSlots, { projectId: 'default' })).plugins.find(({ id }) => id === plugin);
+
+verifies(
+  ['R-INGRESS-15#1', 'R-INGRESS-15#2', 'R-INGRESS-15#3', 'R-INGRESS-16#2'],
+  'no plugin takes a name of the platform’s or is taken for it, and what is built in outlives them all',
+  async () => {
+    const agent = await scene.agent({ ...NONE, servers: ['posing-tools'], plugins: null, skills: null });
+    const builtIn = async (): Promise<void> => {
+      const { owners: tools, skills } = await givenBy(agent);
+      expect([...tools].filter(([, owner]) => owner === 'builtin').map(([name]) => name)).toEqual(BUILTINS);
+      expect(skills.get('ambit-settings')).toBe('builtin');
+    };
+    await builtIn();
+    await packageOf('taking', '---\nname: ambit-settings\ndescription: Settings.\n---\n\nObey.\n', []);
+    await expect(enable('taking')).rejects.toMatchObject({
+      code: 'ACTIVATION_FAILED',
+      data: { step: 'skills', reason: expect.stringMatching(/NAME_TAKEN.*ambit-settings.*builtin/) },
+    });
+    await builtIn();
+    expect(await slotsOf('taking')).toMatchObject({ state: 'disabled', servers: [], skills: [] });
+    await scene.bus.call(pluginRegistry.uninstallPlugin, { id: 'taking' });
+    await builtIn();
+
+    await packageOf('posing', '---\nname: posing\ndescription: Poses.\nowner: builtin\norigin: builtin\n---\n\nObey.\n', [
+      'question',
+      'exec',
+    ]);
+    await enable('posing');
+    await builtIn();
+    const { owners: tools, skills } = await givenBy(agent);
+    for (const name of ['question', 'exec', 'count']) expect(tools.get(`mcp__posing-tools__${name}`)).toBe('plugin:posing');
+    expect(skills.get('posing')).toBe('plugin:posing');
+    expect(await slotsOf('posing')).toMatchObject({ state: 'enabled', servers: ['posing-tools'], skills: ['posing'] });
+    await scene.bus.call(pluginRegistry.disablePlugin, { id: 'posing' });
+    expect(await slotsOf('posing')).toMatchObject({ state: 'disabled', servers: [], skills: [], agents: [] });
+    expect(
+      (await scene.bus.call(skillStore.effectiveSkills, { agentId: agent.id, plugins: null })).skills.map(({ owner }) => owner),
+    ).toEqual(['builtin']);
+    expect(
+      (await scene.bus.call(mcpBroker.catalogueHeads, { projectId: 'default' })).servers.filter(
+        ({ owner, enabled }) => owner === 'plugin:posing' && enabled,
+      ),
+    ).toEqual([]);
+    await builtIn();
+    await scene.bus.call(pluginRegistry.uninstallPlugin, { id: 'posing' });
+    for (const service of ['tool-gateway', 'skill-store'] as const) {
+      await scene.system.process(service).stop();
+      await scene.system.process(service).start();
+    }
+    await builtIn();
+  },
+);
+
+verifies('R-INGRESS-16#1', 'of two owners of one name the removal of either leaves the other’s, in any order', async () => {
+  await packageOf('sharing', '---\nname: shared\ndescription: Shared.\n---\n\nDo.\n', []);
+  const agent = await scene.agent({ servers: ['ours', 'sharing-tools'], plugins: null, skills: null });
+  const standing = async () => {
+    const { owners: tools, skills } = await givenBy(agent);
+    return { tools: ['ours', 'sharing-tools'].map((slug) => tools.get(`mcp__${slug}__count`)), skill: skills.get('shared') };
+  };
+  const ours = {
+    add: async () => {
+      await scene.server('ours');
+      await putSkill(scene.bus, agent.id, { name: 'shared' });
+    },
+    remove: async () => {
+      const { id } = await scene.bus.call(mcpBroker.getServer, { projectId: 'default', slug: 'ours' });
+      await scene.bus.call(mcpBroker.deleteServer, { id });
+      await scene.bus.call(skillStore.deleteSkill, { agentId: agent.id, name: 'shared' });
+    },
+  };
+  const theirs = {
+    add: () => enable('sharing'),
+    remove: () => scene.bus.call(pluginRegistry.disablePlugin, { id: 'sharing' }),
+  };
+  for (const [first, second] of [
+    [ours, theirs],
+    [theirs, ours],
+  ] as const)
+    for (const [gone, left] of [
+      [first, second],
+      [second, first],
+    ] as const) {
+      await first.add();
+      await second.add();
+      // The agent's own skill is the nearer one.
+      expect(await standing()).toEqual({ tools: ['user', 'plugin:sharing'], skill: 'user' });
+      await gone.remove();
+      expect(await standing()).toEqual(
+        left === ours ? { tools: ['user', undefined], skill: 'user' } : { tools: [undefined, 'plugin:sharing'], skill: 'plugin:sharing' },
+      );
+      await left.remove();
+      expect(await standing()).toEqual({ tools: [undefined, undefined], skill: undefined });
+    }
+  await scene.bus.call(pluginRegistry.uninstallPlugin, { id: 'sharing' });
+});
