@@ -192,6 +192,30 @@ describe('a name that is taken', () => {
     expect((await bring('old', from('new'), 'overwrite')).results).toMatchObject([{ outcome: 'skipped' }]);
   });
 
+  verifies('R-IMPORT-3#3', 'whoever reads while imports overwrite sees one whole version', async () => {
+    const version = (number: number) => ({ 'SKILL.md': skillText('whole', `Version ${number}.`), 'other.md': `${number}` });
+    await putFiles('read', version(0));
+    let isImporting = true;
+    const importing = (async () => {
+      for (let number = 1; number <= 8; number++) {
+        await putFiles('written', version(number));
+        const { results } = await bring('read', from('written'), 'overwrite');
+        expect(results).toMatchObject([{ outcome: 'overwritten' }]);
+      }
+    })().finally(() => (isImporting = false));
+    const seen = new Set<string>();
+    while (isImporting) {
+      const { digest, tree } = await get('read', 'whole');
+      const read = (path: string) => nats.bus.call(skillStore.readSkill, { agentId: 'read', name: 'whole', path, digest });
+      const other = (await read('other.md')).text;
+      expect((await read('SKILL.md')).text).toContain(`Version ${other}.`);
+      expect(tree).toHaveLength(2);
+      seen.add(String(other));
+    }
+    await importing;
+    expect(seen.size).toBeGreaterThan(2);
+  });
+
   it('a plugin’s skill is shown as unavailable, with the reason', async () => {
     const skills = [{ files: await upload(nats.bus, { 'SKILL.md': skillText('lent') }) }];
     await nats.bus.call(skillStore.putContribution, { owner: 'plugin:acme', projectId: 'default', skills });
