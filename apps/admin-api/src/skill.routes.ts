@@ -84,6 +84,18 @@ export class SkillRoutes {
       });
       return this.bus.call(pluginRegistry.uninstallPlugin, params, { ...caller.identity, signal });
     }),
+    bind(httpApi.listPublishers, ({ query, caller, signal }) => {
+      caller.require('read');
+      return this.bus.call(pluginRegistry.listPublishers, query, { ...caller.identity, signal });
+    }),
+    bind(httpApi.trustPublisher, ({ body, caller, signal }) => {
+      caller.require('administer');
+      return this.bus.call(pluginRegistry.trustPublisher, body, { ...caller.identity, signal });
+    }),
+    bind(httpApi.distrustPublisher, ({ params, caller, signal }) => {
+      caller.require('administer');
+      return this.bus.call(pluginRegistry.distrustPublisher, params, { ...caller.identity, signal });
+    }),
   ];
 
   async #require(

@@ -165,6 +165,15 @@ export const nouns: Readonly<Record<string, Noun>> = {
     ],
     list: (client, { set }) => client.pages(httpApi.listAccess, { query: { set } }),
   },
+  publisher: {
+    names: ['keyId', 'publisher'],
+    columns: [
+      ['PUBLISHER', 'publisher'],
+      ['KEY', 'keyId'],
+      ['ADDED', 'addedAt'],
+    ],
+    list: (client) => client.pages(httpApi.listPublishers),
+  },
   notify: {
     ...byId,
     columns: [

@@ -1,4 +1,5 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createHash, generateKeyPairSync, verify } from 'node:crypto';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -188,6 +189,26 @@ it('says which agent a message would reach, and by which of its rules', async ()
   answers.set('POST /v1/agent/match', { body: { agentId: 'default', version: 1, rule: null } });
   expect((await ambit(['agent', 'match'])).out).toBe('default (version 1; no rule matches)\n');
   expect(JSON.parse((await ambit(['agent', 'match', '--json'])).out)).toEqual({ agentId: 'default', version: 1, rule: null });
+});
+
+it('signs a package’s folder, and trusts the key that it is signed with', async () => {
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519');
+  await mkdir(join(folder, 'pack'), { recursive: true });
+  await writeFile(join(folder, 'pack', 'plugin.json'), '{}');
+  await writeFile(join(folder, 'key.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }));
+  await writeFile(join(folder, 'key.pub'), publicKey.export({ type: 'spki', format: 'pem' }));
+  const twice = [await ambit(['publisher', 'sign', 'pack', '--key', 'key.pem']), await ambit(['publisher', 'sign', 'pack', '--key', 'key.pem'])];
+  expect(twice.map(({ errors }) => errors)).toEqual(['', '']);
+  const { key, signature } = JSON.parse(await readFile(join(folder, 'pack', 'signature.json'), 'utf8'));
+  const statement = `{"files":{"plugin.json":"${createHash('sha256').update('{}').digest('hex')}"},"format":"ambit.plugin-signature.v1"}`;
+  expect(verify(null, Buffer.from(statement), publicKey, Buffer.from(signature, 'base64'))).toBe(true);
+
+  const raw = publicKey.export({ format: 'der', type: 'spki' }).subarray(-32).toString('base64');
+  answers.set('POST /v1/publisher', { body: { keyId: key, publisher: 'acme', publicKey: raw, addedAt: '2026-01-01T00:00:00Z' } });
+  answers.set(`DELETE /v1/publisher/${key}`, { body: { removed: true } });
+  expect(await ambit(['publisher', 'trust', 'acme', 'key.pub'])).toMatchObject({ code: 0, out: expect.stringContaining(key) });
+  expect(JSON.parse(seen.at(-1)?.body ?? '')).toEqual({ publisher: 'acme', publicKey: raw });
+  expect(await ambit(['publisher', 'distrust', key])).toMatchObject({ code: 0, out: expect.stringContaining('not trusted') });
 });
 
 it('what an agent or a server wrote cannot steer the terminal', async () => {

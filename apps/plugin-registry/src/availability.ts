@@ -3,6 +3,7 @@ import { PluginBlobs } from './blobs.js';
 import { platformProblem } from './domain/platform.js';
 import { HereService } from './here.service.js';
 import type { Package } from './plugin.repository.js';
+import { VerificationService, type Signer } from './verification.service.js';
 
 const NAMED = 3;
 
@@ -12,11 +13,12 @@ export class Availability {
   constructor(
     private readonly blobs: PluginBlobs,
     private readonly here: HereService,
+    private readonly verification: VerificationService,
   ) {}
 
   /** A sentence that says why not; null where it can. */
-  async problemOf({ manifest, tree }: Package): Promise<string | null> {
-    return platformProblem(manifest, this.here.here) ?? (await this.lostFiles(tree));
+  async problemOf({ manifest, tree }: Package, signer: Pick<Signer, 'signedBy' | 'signingKey'>): Promise<string | null> {
+    return platformProblem(manifest, this.here.here) ?? (await this.verification.problemOf(signer)) ?? (await this.lostFiles(tree));
   }
 
   private async lostFiles(tree: Package['tree']): Promise<string | null> {

@@ -2,11 +2,17 @@ import { ArchiveRefused, digestOfBytes, treeDigest, treeProblem, unpackZip } fro
 import { fault, pluginRegistry, type FileEntry, type Parsed } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { PluginBlobs } from './blobs.js';
-import { compareChecksums } from './domain/checksums.js';
+import { compareChecksums, signatureOf, type Signature } from './domain/checksums.js';
 import { isRead, PackageRefused, TEXT_BYTES, type PackageFiles } from './domain/package-files.js';
 import { isRoot, readManifest } from './domain/read-manifest.js';
 import { HereService } from './here.service.js';
 import { PluginRepository, type Package } from './plugin.repository.js';
+import { VerificationService, type Signer } from './verification.service.js';
+
+/** A package that is whole, and who made it. */
+export interface Taken extends Package {
+  readonly signer: Signer;
+}
 
 /** Turns uploaded files or a zip into a stored package whose files are those that it lists. */
 @Injectable()
@@ -15,9 +21,10 @@ export class IntakeService {
     private readonly blobs: PluginBlobs,
     private readonly repository: PluginRepository,
     private readonly here: HereService,
+    private readonly verification: VerificationService,
   ) {}
 
-  async read(request: Parsed<typeof pluginRegistry.installPlugin>): Promise<Package> {
+  async read(request: Parsed<typeof pluginRegistry.installPlugin>): Promise<Taken> {
     if (request.archive === undefined && request.files === undefined) throw invalid('', 'send files or an archive');
     const tree = request.archive === undefined ? (request.files ?? []) : await this.unpack(request.archive);
     const problem = treeProblem(tree);
@@ -25,9 +32,10 @@ export class IntakeService {
     const digests = await this.blobs.missing(tree);
     if (digests.length > 0) throw fault(pluginRegistry.installPlugin, 'BLOB_MISSING', { digests });
     const files = { paths: tree.map(({ path }) => path), texts: await this.texts(tree), here: this.here.here };
-    const found = refusing(() => understand(files, { tree, isArchive: request.archive !== undefined }));
+    const { found, signature } = refusing(() => understand(files, { tree, isArchive: request.archive !== undefined }));
+    const signer = await this.verification.signerOf(found.tree, signature);
     await this.repository.savePackage(found);
-    return found;
+    return { ...found, signer };
   }
 
   private async texts(tree: readonly FileEntry[]): Promise<ReadonlyMap<string, string | null>> {
@@ -58,15 +66,19 @@ export class IntakeService {
   }
 }
 
-function understand(files: PackageFiles, of: { readonly tree: readonly FileEntry[]; readonly isArchive: boolean }): Package {
+function understand(
+  files: PackageFiles,
+  of: { readonly tree: readonly FileEntry[]; readonly isArchive: boolean },
+): { readonly found: Package; readonly signature: Signature | undefined } {
   compareChecksums(files, of.tree);
+  const signature = signatureOf(files);
   const manifest = readManifest(files);
   const programs = new Set(manifest.servers.flatMap(({ transport }) => (transport.type === 'stdio' ? [transport.command] : [])));
   // An archive does not say which of its files may be run.
   const tree = of.isArchive
     ? of.tree.map((file): FileEntry => (programs.has(`./${file.path}`) ? { ...file, mode: 'executable' } : file))
     : of.tree;
-  return { digest: treeDigest(tree), tree, manifest };
+  return { found: { digest: treeDigest(tree), tree, manifest }, signature };
 }
 
 /** Where the package begins in an archive: at the top, or in the one folder that holds everything. */

@@ -28,7 +28,7 @@ export class LifecycleService {
    */
   async activate(held: Held, found: Package, how: { readonly cause: Cause; readonly tries: number }): Promise<Installation> {
     const { cause, tries } = how;
-    const problem = await this.availability.problemOf(found);
+    const problem = await this.availability.problemOf(found, held.installation);
     if (problem !== null) return this.rest(held, { cause, wanted: 'enabled', problem });
     if (!(await this.settle(held.installation))) throw failed('revocation', 'what it contributed before is not taken away everywhere yet');
     const begun = await this.repository.begin(held, tries, cause.startedAt);
@@ -87,7 +87,7 @@ export class LifecycleService {
   async reconcile(held: Held, found: Package): Promise<void> {
     const { installation } = held;
     const { wanted, fence, revokedFence, unfinished, digest } = installation;
-    const problem = await this.availability.problemOf(found);
+    const problem = await this.availability.problemOf(found, installation);
     const isQuarantined = installation.quarantined === digest;
     const cause = byItself(new Date());
     switch (nextStep({ state: installation.state, wanted, problem, isQuarantined, isOwed: revokedFence < fence, unfinished })) {

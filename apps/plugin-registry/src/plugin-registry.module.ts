@@ -13,8 +13,11 @@ import { PackageService } from './package.service.js';
 import { PluginHandlers } from './plugin.handlers.js';
 import { PluginRepository } from './plugin.repository.js';
 import { PluginService } from './plugin.service.js';
+import { PublisherRepository } from './publisher.repository.js';
+import { PublisherService } from './publisher.service.js';
 import { RevocationService } from './revocation.service.js';
 import { UpkeepService } from './upkeep.service.js';
+import { VerificationService } from './verification.service.js';
 
 @Module({
   controllers: [AuditHandlers, PluginHandlers],
@@ -26,6 +29,9 @@ import { UpkeepService } from './upkeep.service.js';
     Availability,
     Fences,
     HereService,
+    PublisherRepository,
+    PublisherService,
+    VerificationService,
     IntakeService,
     ActivationService,
     RevocationService,

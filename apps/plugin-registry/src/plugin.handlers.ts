@@ -4,6 +4,7 @@ import { Controller } from '@nestjs/common';
 import { PluginBlobs } from './blobs.js';
 import { PackageService } from './package.service.js';
 import { PluginService } from './plugin.service.js';
+import { PublisherService } from './publisher.service.js';
 
 const p = pluginRegistry;
 
@@ -13,6 +14,7 @@ export class PluginHandlers {
     private readonly blobs: PluginBlobs,
     private readonly plugins: PluginService,
     private readonly packages: PackageService,
+    private readonly publishers: PublisherService,
   ) {}
 
   @Answers(p.putBlob) putBlob(input: Parsed<typeof p.putBlob>) {
@@ -41,5 +43,14 @@ export class PluginHandlers {
   }
   @Answers(p.readPackage) readPackage(input: Parsed<typeof p.readPackage>) {
     return this.packages.read(input);
+  }
+  @Answers(p.trustPublisher) trust(input: Parsed<typeof p.trustPublisher>, call: Call<typeof p.trustPublisher>) {
+    return this.publishers.trust(input, call);
+  }
+  @Answers(p.listPublishers) listPublishers(input: Parsed<typeof p.listPublishers>) {
+    return this.publishers.list(input);
+  }
+  @Answers(p.distrustPublisher) distrust(input: Parsed<typeof p.distrustPublisher>, call: Call<typeof p.distrustPublisher>) {
+    return this.publishers.distrust(input, call);
   }
 }

@@ -34,6 +34,8 @@ export interface Update {
   readonly reason?: string | null;
   readonly digest?: string;
   readonly set?: string | null;
+  readonly signedBy?: string | null;
+  readonly signingKey?: string | null;
   readonly contributes?: z.output<typeof Contributes>;
   readonly takes?: boolean;
   /** Everything of it is where it belongs: no revocation is owed any more. */
@@ -110,6 +112,8 @@ export class PluginRepository {
       readonly set: string | null;
       readonly state: string;
       readonly reason: string | null;
+      readonly signedBy: string | null;
+      readonly signingKey: string | null;
     },
   ): Promise<Installation | undefined> {
     const epoch = BigInt(change.at.getTime());

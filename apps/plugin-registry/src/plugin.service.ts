@@ -4,12 +4,13 @@ import { Injectable } from '@nestjs/common';
 import { Availability } from './availability.js';
 import { restingState } from './domain/standing.js';
 import { Fences } from './fences.js';
-import { IntakeService } from './intake.service.js';
+import { IntakeService, type Taken } from './intake.service.js';
 import { LifecycleService } from './lifecycle.service.js';
 import { Operations, type Held } from './operations.js';
 import { byRequest, changeOf, type Cause } from './plugin.change.js';
 import { NOTHING, PluginRepository, type Installation, type Package } from './plugin.repository.js';
 import { viewOf } from './plugin.view.js';
+import { VerificationService } from './verification.service.js';
 
 /** Installs, switches and forgets plugins; one operation a plugin at a time. */
 @Injectable()
@@ -21,19 +22,21 @@ export class PluginService {
     private readonly operations: Operations,
     private readonly lifecycle: LifecycleService,
     private readonly fences: Fences,
+    private readonly verification: VerificationService,
   ) {}
 
   async install(request: Parsed<typeof pluginRegistry.installPlugin>, call: Call): Promise<Plugin> {
     const found = await this.intake.read(request);
-    if (request.unsigned !== 'allow') throw fault(pluginRegistry.installPlugin, 'PLUGIN_UNTRUSTED');
+    this.verification.admit(found.signer, request.unsigned);
+    const { signedBy, signingKey } = found.signer;
     const { projectId, set } = request;
-    const reason = await this.availability.problemOf(found);
+    const reason = await this.availability.problemOf(found, found.signer);
     const cause = byRequest(call);
     const created = await this.repository.create(changeOf('installed', { cause, after: found.digest }), {
       id: found.manifest.id,
       digest: found.digest,
       state: restingState({ wanted: 'disabled', problem: reason, isQuarantined: false }),
-      ...{ projectId, set, reason },
+      ...{ projectId, set, reason, signedBy, signingKey },
     });
     if (created !== undefined) {
       await this.fences.publish(created.id, created);
@@ -42,7 +45,8 @@ export class PluginService {
     return this.operations.exclusively(found.manifest.id, async (held) => {
       const current = held.installation;
       if (current.projectId !== projectId) throw fault(pluginRegistry.installPlugin, 'PLUGIN_TAKEN', { projectId: current.projectId });
-      if (current.digest === found.digest && current.set === set) return viewOf(current, found);
+      this.verification.succeed(found.signer, current);
+      if (current.digest === found.digest && current.set === set && current.signingKey === signingKey) return viewOf(current, found);
       return viewOf(await this.swap(held, found, { set, cause }), found);
     });
   }
@@ -50,10 +54,11 @@ export class PluginService {
   /** Another package: nothing of the old one may stay executable against the new one's process. */
   private async swap(
     held: Held,
-    found: Package,
+    found: Taken,
     { set, cause }: { readonly set: string | null; readonly cause: Cause },
   ): Promise<Installation> {
     const { installation: before } = held;
+    const { signedBy, signingKey } = found.signer;
     if (before.state === 'enabled')
       await this.lifecycle.takeAway(held, {
         cause,
@@ -63,10 +68,10 @@ export class PluginService {
         unfinished: 1,
       });
     const change = changeOf('updated', { cause, before: before.digest, after: found.digest });
-    const updated = await this.repository.update(change, held, { digest: found.digest, set });
+    const updated = await this.repository.update(change, held, { digest: found.digest, set, signedBy, signingKey });
     const next = { ...held, installation: updated };
     if (updated.wanted !== 'enabled' || updated.quarantined === found.digest)
-      return this.lifecycle.rest(next, { cause, wanted: wantedOf(updated), problem: await this.availability.problemOf(found) });
+      return this.lifecycle.rest(next, { cause, wanted: wantedOf(updated), problem: await this.availability.problemOf(found, updated) });
     try {
       return await this.lifecycle.activate(next, found, { cause, tries: 1 });
     } catch (error) {
@@ -112,7 +117,7 @@ export class PluginService {
       await this.lifecycle.settle(held.installation);
       if (held.installation.wanted === 'disabled') return viewOf(held.installation, found);
       return viewOf(
-        await this.lifecycle.rest(held, { cause, wanted: 'disabled', problem: await this.availability.problemOf(found) }),
+        await this.lifecycle.rest(held, { cause, wanted: 'disabled', problem: await this.availability.problemOf(found, held.installation) }),
         found,
       );
     });

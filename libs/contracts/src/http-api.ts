@@ -8,7 +8,7 @@ import { route } from './kit/http-route.js';
 import { mcpBroker, Secret, Server, ServerSpec } from './mcp-broker.js';
 import { Switch, SwitchName } from './mcp-skills.js';
 import { AgentId, Hex64, Instant, JsonObject, page, PageInput, Principal, ProjectId, SetName, Slug, Uuid } from './nouns.js';
-import { Plugin, PluginId, pluginRegistry } from './plugin-registry.js';
+import { Plugin, PluginId, pluginRegistry, Publisher } from './plugin-registry.js';
 import { Agent, AgentKind, Answer, Explanation, Interaction, MessageIn, Project, Run, Session, sessionService, TapeEntry } from './session-service.js';
 import { FileEntry, SkillName } from './skill-file.js';
 import { ScriptPath, Skill, skillStore } from './skill-store.js';
@@ -117,6 +117,9 @@ export const httpApi = {
   enablePlugin: route('POST /v1/plugin/{id}/enable', { summary: 'Contribute everything or nothing', action: 'administer', params: z.object({ id: PluginId }), output: Plugin, errors: pluginRegistry.enablePlugin.errors }),
   disablePlugin: route('POST /v1/plugin/{id}/disable', { summary: 'Revoke everything everywhere, then answer', action: 'operate', params: z.object({ id: PluginId }), output: Plugin, errors: pluginRegistry.disablePlugin.errors }),
   uninstallPlugin: route('DELETE /v1/plugin/{id}', { summary: 'Disable and forget', action: 'administer', params: z.object({ id: PluginId }), output: pluginRegistry.uninstallPlugin.output, errors: pluginRegistry.uninstallPlugin.errors }),
+  listPublishers: route('GET /v1/publisher', { summary: 'The keys whose signature on a plugin package counts', action: 'read', query: z.object({ ...Paging }), output: page(Publisher) }),
+  trustPublisher: route('POST /v1/publisher', { summary: 'Trust a publisher’s key', action: 'administer', body: pluginRegistry.trustPublisher.input, output: Publisher, errors: pluginRegistry.trustPublisher.errors, status: 201 }),
+  distrustPublisher: route('DELETE /v1/publisher/{keyId}', { summary: 'Trust a key no longer; nothing that it signed is switched on any more', action: 'administer', params: z.object({ keyId: Publisher.shape.keyId }), output: pluginRegistry.distrustPublisher.output }),
 
   postMessage: route('POST /v1/message', { summary: 'Send a message for a principal; needs an Idempotency-Key', action: 'send', body: MessageIn.omit({ idempotencyKey: true }), output: sessionService.receiveMessage.output, errors: sessionService.receiveMessage.errors, status: 202 }),
   createSession: route('POST /v1/session', { summary: 'Open a session without a message', action: 'send', body: sessionService.createSession.input, output: Session, errors: sessionService.createSession.errors, status: 201 }),

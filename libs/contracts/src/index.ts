@@ -25,7 +25,7 @@ export { mcpEdge } from './mcp-edge.js';
 export { ServerSkill, Switch, SwitchName } from './mcp-skills.js';
 export { mcpRunner, ResolvedServer } from './mcp-runner.js';
 export { permitChecker, PermitSubject } from './permit-checker.js';
-export { Plugin, PluginId, pluginRegistry, PluginState, SourceFormat } from './plugin-registry.js';
+export { Plugin, PluginId, pluginRegistry, PluginState, Publisher, SourceFormat } from './plugin-registry.js';
 export { Review, reviewer, ReviewRequest, Risk } from './reviewer.js';
 export {
   Agent, AgentAdjustment, AgentKind, AgentSpec, Answer, AskedBack, Authority, CallResult, CallStatus, ContentBlock, Explanation, IntendedCall, Interaction, InteractionKind, InteractionStatus, MessageIn, Project, Question, Reason, Run, RunJob,

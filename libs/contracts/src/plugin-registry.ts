@@ -9,6 +9,11 @@ export const PluginId = z.string().regex(/^(?!.*(?:--|\.\.))[a-z0-9](?:[a-z0-9.-
 /** The format that a package came in. */
 export const SourceFormat = z.enum(['agent-plugins-1.0.0', 'deepchat', 'claude-code', 'mcpb', 'mcp-registry']);
 export type SourceFormat = z.output<typeof SourceFormat>;
+/** A key whose signature on a package proves its publisher; `keyId` is the sha256 of the raw key. */
+export const Publisher = z
+  .object({ keyId: Hex64, publisher: Slug, publicKey: z.base64().length(44).meta({ description: 'A raw ed25519 public key: 32 bytes' }), addedAt: Instant })
+  .meta({ id: 'Publisher' });
+export type Publisher = z.output<typeof Publisher>;
 /** `unavailable` keeps a person's choice in `wanted`; `uninstalled` keeps nothing. */
 export const PluginState = z.enum(['enabled', 'disabled', 'unavailable']);
 export const Plugin = z
@@ -22,6 +27,8 @@ export const Plugin = z
     sourceFormat: SourceFormat,
     digest: Hex64,
     signed: z.enum(['unsigned', 'verified']),
+    /** The publisher of the trust store whose signature its files have. */
+    signedBy: Slug.nullable().default(null),
     state: PluginState,
     wanted: z.enum(['enabled', 'disabled']),
     reason: z.string().max(1_000).nullable(),
@@ -53,7 +60,7 @@ export const pluginRegistry = {
     errors: {
       PLUGIN_INVALID: { status: 400, retry: 'never', message: 'This is not a valid package', data: z.object({ path: z.string(), reason: z.string() }) },
       PLUGIN_TAKEN: { status: 409, retry: 'never', message: 'A plugin of this id is installed in another project', data: z.object({ projectId: ProjectId }) },
-      PLUGIN_UNTRUSTED: { status: 403, retry: 'never', message: 'The package is not signed by a trusted publisher, and unsigned ones are refused here' },
+      PLUGIN_UNTRUSTED: { status: 403, retry: 'never', message: 'The package is not signed by a trusted publisher, and such ones are refused here', data: z.object({ reason: z.string() }) },
       BLOB_MISSING: { status: 400, retry: 'never', message: 'Upload these files first', data: z.object({ digests: z.array(Hex64) }) },
       ARCHIVE_REFUSED: { status: 400, retry: 'never', message: 'The archive is unsafe or too large', data: z.object({ reason: z.string() }) },
     }, timeoutMs: 60_000,
@@ -65,6 +72,13 @@ export const pluginRegistry = {
   uninstallPlugin: rpc('ambit.rpc.plugin-registry.v1.plugin.uninstall', { summary: 'Disable and forget', input: z.object({ id: PluginId }), output: z.object({ uninstalled: z.boolean() }), errors: { PLUGIN_UNKNOWN: pluginUnknown }, timeoutMs: 60_000 }),
   pluginSlots: rpc('ambit.rpc.plugin-registry.v1.slot.list', { summary: 'What enabled plugins contribute, for ingress', input: z.object({ projectId: ProjectId }), output: z.object({ epoch: z.int(), plugins: z.array(z.object({ id: PluginId, version: z.string(), digest: Hex64, state: PluginState, servers: z.array(z.string()), skills: z.array(z.string()), agents: z.array(z.object({ name: Slug, description: z.string(), content: JsonObject })) })).max(1_000) }), idempotent: true }),
   readPackage: rpc('ambit.rpc.plugin-registry.v1.package.read', { summary: 'The tree of an installed package, or a range of one file by digest; for runners', input: z.object({ id: PluginId, digest: Hex64, file: Hex64.optional(), offset: z.int().min(0).default(0) }), output: z.object({ tree: z.array(FileEntry).optional(), data: z.string().optional(), next: z.int().nullable() }), errors: { PLUGIN_UNKNOWN: pluginUnknown }, idempotent: true }),
+
+  trustPublisher: rpc('ambit.rpc.plugin-registry.v1.publisher.trust', {
+    summary: 'Take a publisher’s key into the trust store', input: Publisher.pick({ publisher: true, publicKey: true }), output: Publisher,
+    errors: { KEY_REFUSED: { status: 409, retry: 'never', message: 'This key cannot be trusted', data: z.object({ reason: z.string() }) } }, idempotent: true,
+  }),
+  listPublishers: rpc('ambit.rpc.plugin-registry.v1.publisher.list', { summary: 'The trust store, a page at a time', input: z.object({ ...PageInput }), output: page(Publisher), idempotent: true }),
+  distrustPublisher: rpc('ambit.rpc.plugin-registry.v1.publisher.distrust', { summary: 'Take a key out of the trust store: nothing that it signed is switched on any more', input: Publisher.pick({ keyId: true }), output: z.object({ removed: z.boolean() }), idempotent: true, timeoutMs: 60_000 }),
 
   pluginChanged: event('ambit.evt.plugin-registry.v1.plugin.changed.{pluginId}', { summary: 'A plugin was installed, switched, became unavailable or left', payload: z.object({ pluginId: PluginId, projectId: ProjectId, state: z.enum(['enabled', 'disabled', 'unavailable', 'uninstalled']), epoch: z.int(), fence: z.int(), at: Instant }) }),
   listAudit: auditReading('plugin-registry'),

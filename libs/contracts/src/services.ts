@@ -111,7 +111,7 @@ export const services = {
     stores: { reads: ['ambit_epochs', 'ambit_leases_60s'], writes: { ambit_epochs: ['skill-store.'] }, journal: [], consumes: [] },
   },
   'plugin-registry': {
-    answers: [p.listAudit, p.putBlob, p.installPlugin, p.getPlugin, p.listPlugins, p.enablePlugin, p.disablePlugin, p.uninstallPlugin, p.pluginSlots, p.readPackage],
+    answers: [p.listAudit, p.putBlob, p.installPlugin, p.getPlugin, p.listPlugins, p.enablePlugin, p.disablePlugin, p.uninstallPlugin, p.pluginSlots, p.readPackage, p.trustPublisher, p.listPublishers, p.distrustPublisher],
     calls: [k.putBlob, k.putContribution, k.revokeOwner, b.putServer, b.listServers, b.revokeOwner, s.revokeOwner],
     emits: [p.pluginChanged, p.auditAppended],
     hears: [],
@@ -131,7 +131,7 @@ export const services = {
       g.getArtifact, g.listTools, g.listCalls, g.getCall, g.resolveCall, g.cancelCall, g.askTool, g.erasePrincipal,
       b.putServer, b.getServer, b.listServers, b.deleteServer, b.testServer, b.switchServer, b.startAuthorization, b.describeAuthorization, b.finishAuthorization, b.listAuthorizations, b.removeAuthorization, b.erasePrincipal, b.putSecret, b.listSecrets, b.deleteSecret, b.signWithSecret, b.putSwitch, b.listSwitches,
       k.putBlob, k.putSkill, k.getSkill, k.listSkills, k.enableSkill, k.disableSkill, k.deleteSkill, k.readSkill, k.enableScript, k.disableScript, k.previewImport, k.executeImport,
-      p.putBlob, p.installPlugin, p.getPlugin, p.listPlugins, p.enablePlugin, p.disablePlugin, p.uninstallPlugin,
+      p.putBlob, p.installPlugin, p.getPlugin, p.listPlugins, p.enablePlugin, p.disablePlugin, p.uninstallPlugin, p.trustPublisher, p.listPublishers, p.distrustPublisher,
     ],
     emits: [adminApi.workerRevoked, adminApi.auditAppended],
     hears: [s.interactionRequested, g.callParked, s.auditAppended, g.auditAppended, b.auditAppended, k.auditAppended, p.auditAppended, adminApi.auditAppended],

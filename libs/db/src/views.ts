@@ -74,7 +74,7 @@ export type SkillDb = Pick<
 >;
 export type PluginDb = Pick<
   PrismaClient,
-  Common | 'pluginOutbox' | 'pluginAudit' | 'pluginBlob' | 'pluginBlobChunk' | 'pluginPackage' | 'pluginInstallation'
+  Common | 'pluginOutbox' | 'pluginAudit' | 'pluginBlob' | 'pluginBlobChunk' | 'pluginPackage' | 'pluginInstallation' | 'pluginPublisher'
 >;
 export type AdminDb = Pick<
   PrismaClient,

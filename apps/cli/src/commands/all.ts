@@ -11,6 +11,7 @@ import { addManifestCommands } from './manifest.commands.js';
 import { addNotifyCommands } from './notify.commands.js';
 import { addPluginCommands } from './plugin.commands.js';
 import { addPrincipalCommands } from './principal.commands.js';
+import { addPublisherCommands } from './publisher.commands.js';
 import { addRunCommands } from './run.commands.js';
 import { addSecretCommands } from './secret.commands.js';
 import { addServerCommands } from './server.commands.js';
@@ -37,6 +38,7 @@ export function addCommands(program: Command, context: Context): void {
     addCallCommands,
     addServerCommands,
     addPluginCommands,
+    addPublisherCommands,
     addNotifyCommands,
     addSkillCommands,
     addAgentCommands,

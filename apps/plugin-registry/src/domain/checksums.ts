@@ -1,14 +1,12 @@
-import { canonicalJson } from '@ambit/capability';
+import { SIGNATURE_FILE, SIGNATURE_FORMAT } from '@ambit/capability';
 import type { FileEntry } from '@ambit/contracts';
 import { z } from 'zod';
 import { jsonOf, PackageRefused, parsed, type PackageFiles } from './package-files.js';
 
 const CHECKSUMS = 'checksums.json';
-const SIGNATURE = 'signature.json';
-const STATEMENT = 'ambit.plugin-signature.v1';
 const Checksums = z.record(z.string().max(1_024), z.string().regex(/^[0-9a-f]{64}$/, 'a sha256 of 64 lower-case hexadecimal digits'));
 const Signature = z.strictObject({
-  format: z.literal(STATEMENT),
+  format: z.literal(SIGNATURE_FORMAT),
   key: z.string().regex(/^[0-9a-f]{64}$/, 'the sha256 of the public key'),
   signature: z.base64().length(88),
 });
@@ -20,7 +18,7 @@ export function compareChecksums(files: PackageFiles, tree: readonly FileEntry[]
   const json = jsonOf(files, CHECKSUMS);
   if (json === undefined) return;
   const listed = new Map(Object.entries(parsed(Checksums, json, CHECKSUMS)));
-  const apart = tree.filter(({ path }) => path !== CHECKSUMS && path !== SIGNATURE);
+  const apart = tree.filter(({ path }) => path !== CHECKSUMS && path !== SIGNATURE_FILE);
   for (const { path, digest } of apart) {
     const checksum = listed.get(path);
     if (checksum === undefined) throw new PackageRefused(path, `it is not in ${CHECKSUMS}`);
@@ -32,12 +30,6 @@ export function compareChecksums(files: PackageFiles, tree: readonly FileEntry[]
 
 /** The signature that a package brings; undefined where it brings none. Throws `PackageRefused`. */
 export function signatureOf(files: PackageFiles): Signature | undefined {
-  const json = jsonOf(files, SIGNATURE);
-  return json === undefined ? undefined : parsed(Signature, json, SIGNATURE);
-}
-
-/** What a publisher signs: the path and the sha256 of every file but the signature itself, as canonical JSON. */
-export function signedStatement(tree: readonly Pick<FileEntry, 'path' | 'digest'>[]): string {
-  const files = Object.fromEntries(tree.filter(({ path }) => path !== SIGNATURE).map(({ path, digest }) => [path, digest]));
-  return canonicalJson({ format: STATEMENT, files });
+  const json = jsonOf(files, SIGNATURE_FILE);
+  return json === undefined ? undefined : parsed(Signature, json, SIGNATURE_FILE);
 }
