@@ -197,7 +197,10 @@ it('signs a package’s folder, and trusts the key that it is signed with', asyn
   await writeFile(join(folder, 'pack', 'plugin.json'), '{}');
   await writeFile(join(folder, 'key.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }));
   await writeFile(join(folder, 'key.pub'), publicKey.export({ type: 'spki', format: 'pem' }));
-  const twice = [await ambit(['publisher', 'sign', 'pack', '--key', 'key.pem']), await ambit(['publisher', 'sign', 'pack', '--key', 'key.pem'])];
+  const twice = [
+    await ambit(['publisher', 'sign', 'pack', '--key', 'key.pem']),
+    await ambit(['publisher', 'sign', 'pack', '--key', 'key.pem']),
+  ];
   expect(twice.map(({ errors }) => errors)).toEqual(['', '']);
   const { key, signature } = JSON.parse(await readFile(join(folder, 'pack', 'signature.json'), 'utf8'));
   const statement = `{"files":{"plugin.json":"${createHash('sha256').update('{}').digest('hex')}"},"format":"ambit.plugin-signature.v1"}`;

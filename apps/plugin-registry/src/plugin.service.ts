@@ -117,7 +117,11 @@ export class PluginService {
       await this.lifecycle.settle(held.installation);
       if (held.installation.wanted === 'disabled') return viewOf(held.installation, found);
       return viewOf(
-        await this.lifecycle.rest(held, { cause, wanted: 'disabled', problem: await this.availability.problemOf(found, held.installation) }),
+        await this.lifecycle.rest(held, {
+          cause,
+          wanted: 'disabled',
+          problem: await this.availability.problemOf(found, held.installation),
+        }),
         found,
       );
     });

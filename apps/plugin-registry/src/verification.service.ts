@@ -47,7 +47,13 @@ export class VerificationService {
   }
 
   /** Why what is installed is not trusted any more; null where it is, or never had to be. */
-  async problemOf({ signedBy, signingKey }: { readonly signedBy: string | null; readonly signingKey: string | null }): Promise<string | null> {
+  async problemOf({
+    signedBy,
+    signingKey,
+  }: {
+    readonly signedBy: string | null;
+    readonly signingKey: string | null;
+  }): Promise<string | null> {
     if (signingKey === null || (await this.publishers.find(signingKey)) !== undefined) return null;
     return `the key of ${signedBy ?? 'its publisher'} that signed it is not trusted any more`;
   }

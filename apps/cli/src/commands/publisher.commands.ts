@@ -21,7 +21,9 @@ export function addPublisherCommands(program: Command, context: Context): void {
     .action(async (name: string, file: string) => {
       const pem = await keyIn(resolve(context.io.cwd, file));
       const client = await context.client();
-      const trusted = await client.request(httpApi.trustPublisher, { body: { publisher: name, publicKey: raw(createPublicKey(pem)).toString('base64') } });
+      const trusted = await client.request(httpApi.trustPublisher, {
+        body: { publisher: name, publicKey: raw(createPublicKey(pem)).toString('base64') },
+      });
       context.show(trusted, () => `publisher ${cell(trusted.publisher)} is trusted with key ${trusted.keyId}\n`);
     });
   publisher
@@ -41,7 +43,9 @@ export function addPublisherCommands(program: Command, context: Context): void {
       const at = resolve(context.io.cwd, folder);
       const key = createPrivateKey(await keyIn(resolve(context.io.cwd, options.key)));
       const files = await readFolder(at);
-      const keyId = createHash('sha256').update(raw(createPublicKey(key))).digest('hex');
+      const keyId = createHash('sha256')
+        .update(raw(createPublicKey(key)))
+        .digest('hex');
       const signature = sign(null, Buffer.from(signedStatement(files.map(({ entry }) => entry))), key).toString('base64');
       await writeFile(join(at, SIGNATURE_FILE), `${JSON.stringify({ format: SIGNATURE_FORMAT, key: keyId, signature }, null, 2)}\n`);
       context.show({ keyId, files: files.length }, () => `${files.length} files are signed with key ${keyId}\n`);
