@@ -4,6 +4,7 @@ import {
   SdkError,
   SdkErrorCode,
   SdkHttpError,
+  StreamableHTTPClientTransport,
   type PriorDiscovery,
   type Transport,
 } from '@modelcontextprotocol/client';
@@ -110,7 +111,12 @@ async function open(make: () => Transport, options: ConnectOptions, prior: Prior
     options.onClosed?.();
   };
   if (client.getProtocolEra() === 'modern') listenToChanges(client, ended.signal, (kind) => options.onListChanged?.(kind));
-  return new McpSession(client, factsOf(client), ended.signal);
+  const facts = factsOf(client);
+  return new McpSession(
+    client,
+    { ...facts, mirrors: facts.era === 'modern' && transport instanceof StreamableHTTPClientTransport },
+    ended.signal,
+  );
 }
 
 /** Roots are offered because they may be empty; completions only to servers that an administrator lets ask for them. */
@@ -119,7 +125,7 @@ function capabilitiesOf({ onAsked, sampling }: ConnectOptions): ClientCapabiliti
   return { elicitation: { form: {}, url: {} }, roots: {}, ...(sampling === true ? { sampling: {} } : {}) };
 }
 
-function factsOf(client: Client): McpSession['facts'] {
+function factsOf(client: Client): Omit<McpSession['facts'], 'mirrors'> {
   const discover = client.getDiscoverResult();
   const server = client.getServerVersion();
   return {

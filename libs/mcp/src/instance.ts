@@ -5,6 +5,7 @@ import { connectServer } from './connect.js';
 import { ListKeeper } from './list-keeper.js';
 import { readOffers, type Offers } from './offers.js';
 import { sentenceOf, type CallOutcome } from './outcome.js';
+import { mirroredParameters, parameterHeaders } from './parameter-headers.js';
 import type { CallRequest, ListKind, McpSession, PlainRequest, ServerFacts } from './session.js';
 import type { ServerTarget } from './target.js';
 
@@ -52,6 +53,7 @@ export interface InstanceCall {
   readonly mayDispatch?: () => string | undefined;
 }
 
+const HEADER_MISMATCH = -32_020;
 const HARD_CONNECT_MS = 300_000;
 const FIRST_BACKOFF_MS = 500;
 const LAST_BACKOFF_MS = 30_000;
@@ -163,6 +165,7 @@ export class McpInstance {
         signal: call.abort.signal,
         ...(call.maxTotalMs === undefined ? {} : { maxTotalMs: call.maxTotalMs }),
         ...(call.onAsked === undefined ? {} : { onAsked: call.onAsked }),
+        ...(session.facts.mirrors ? { headers: this.headersOf(call.request) } : {}),
         ...(call.onProgress === undefined ? {} : { onProgress: call.onProgress, progressExtends: call.progressExtends === true }),
       });
       // A dead connection may not have been noticed yet; nothing was sent, so a new one may be tried, once.
@@ -170,6 +173,8 @@ export class McpInstance {
         this.drop(session, outcome.message);
         continue;
       }
+      // It declares other headers than when it was listed.
+      if (outcome.status === 'refused' && outcome.code === HEADER_MISMATCH) this.catalogue.invalidate();
       if (outcome.status !== 'not_dispatched' || outcome.cause !== 'session_lost') {
         if (outcome.status !== 'uncertain' && outcome.status !== 'not_dispatched') this.lossesSinceSuccess = 0;
         return outcome;
@@ -177,6 +182,14 @@ export class McpInstance {
       this.lose(session, outcome.message);
       if (attempt > 1 || this.lossesSinceSuccess > 1) return outcome;
     }
+  }
+
+  /** What of a call's arguments stands in headers too, as its tool declared when it was listed last. */
+  private headersOf(request: InstanceCall['request']): Readonly<Record<string, string>> {
+    if ('method' in request) return {};
+    const tool = this.catalogue.current?.tools.find(({ name }) => name === request.name);
+    const parameters = tool === undefined ? [] : mirroredParameters(tool.inputSchema);
+    return typeof parameters === 'string' ? {} : parameterHeaders(parameters, request.arguments);
   }
 
   /** Waits for the connection as long as the call may last; the connection itself goes on for whoever asks next. */

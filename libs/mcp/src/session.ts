@@ -61,6 +61,8 @@ export interface CallOptions {
   readonly progressExtends?: boolean;
   /** Answers what the server asks for before it goes on; without it such a call is refused. */
   readonly onAsked?: AnswerAsk;
+  /** Stand on the HTTP request of the call, where it is one. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** What the server said of itself when the session was opened. */
@@ -70,6 +72,8 @@ export interface ServerFacts {
   readonly name: string;
   readonly version: string;
   readonly instructions: string | undefined;
+  /** Over HTTP, in the newer era, arguments stand in headers too where their tool says so. */
+  readonly mirrors: boolean;
   /** Hand it to the next `connectServer` of the same server to skip the probe. */
   readonly verdict: PriorDiscovery;
 }
@@ -107,7 +111,7 @@ export class McpSession {
   /** Reads every page of the tools; empty where the server offers none. Throws what the transport or server throws. */
   async listTools(signal?: AbortSignal): Promise<ToolList> {
     const { items, notes, ttlMs } = await this.listAll('tools', signal);
-    const { tools, diagnostics } = admitTools(items);
+    const { tools, diagnostics } = admitTools(items, { mirrors: this.facts.mirrors });
     return { tools, diagnostics: [...notes, ...diagnostics], ...(ttlMs === undefined ? {} : { ttlMs }) };
   }
 
@@ -218,6 +222,7 @@ function requestOptions(options: CallOptions, startedAt: number): RequestOptions
     allowInputRequired: true,
     ...(options.maxTotalMs === undefined ? {} : { maxTotalTimeout: Math.max(1, options.maxTotalMs - elapsedMs) }),
     ...(options.signal === undefined ? {} : { signal: options.signal }),
+    ...(options.headers === undefined ? {} : { headers: options.headers }),
     ...(options.onProgress === undefined
       ? {}
       : { onprogress: options.onProgress, resetTimeoutOnProgress: options.progressExtends === true }),

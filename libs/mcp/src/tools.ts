@@ -1,5 +1,6 @@
 import { byCodeUnit, canonicalJson, digestOf, NotCanonical, RECORD_BOUNDS } from '@ambit/capability';
 import type { ToolDefinition } from '@ambit/contracts';
+import { mirroredParameters } from './parameter-headers.js';
 import { isRecord } from './records.js';
 
 /** Why something of a server's list is not in the catalogue, as one sentence. */
@@ -18,7 +19,11 @@ type Json = Record<string, unknown>;
  * Keeps the tools that are whole and within bounds, in name order; says of every other one why it is left out.
  * Budgets are per tool: one fat tool never costs the others their place.
  */
-export function admitTools(listed: readonly unknown[]): {
+export function admitTools(
+  listed: readonly unknown[],
+  /** Whether arguments have to be mirrored into headers as tools declare it, so that one which declares it wrongly cannot be called. */
+  { mirrors }: { readonly mirrors: boolean } = { mirrors: false },
+): {
   readonly tools: readonly ToolDefinition[];
   readonly diagnostics: readonly Diagnostic[];
 } {
@@ -26,7 +31,8 @@ export function admitTools(listed: readonly unknown[]): {
   const diagnostics: Diagnostic[] = [];
   for (const item of listed) {
     const name = isRecord(item) && typeof item['name'] === 'string' ? item['name'] : '';
-    const tool = isRecord(item) ? definitionOf(item, name) : 'is no object';
+    const whole = isRecord(item) ? definitionOf(item, name) : 'is no object';
+    const tool = mirrors && typeof whole !== 'string' ? mirrorable(whole) : whole;
     if (typeof tool === 'string')
       diagnostics.push({
         tool: name.slice(0, NAME_CHARACTERS),
@@ -63,6 +69,11 @@ function definitionOf(item: Json, name: string): ToolDefinition | string {
     ...(isRecord(annotations) ? { annotations } : {}),
     ...(Object.keys(extra).length > 0 ? { extra } : {}),
   };
+}
+
+function mirrorable(tool: ToolDefinition): ToolDefinition | string {
+  const parameters = mirroredParameters(tool.inputSchema);
+  return typeof parameters === 'string' ? parameters : tool;
 }
 
 /** The identity of a catalogue: equal exactly when its tools are, in whatever order their keys stand. 64 hexadecimal digits. */
