@@ -16,6 +16,8 @@ const OWNER = 'skill-store';
 /** Who waits longer for another change of the same agent is told so. */
 const LOCK_MS = 3_000;
 const COMMIT_MS = 60_000;
+/** What changes several skills of an agent holds this first. */
+export const scopeLock = (agentId: string): string => `skill-import.${agentId}`;
 
 /** A skill that is stored whole and waits for its name; the text of its SKILL.md is needed where it may get another. */
 export interface Staged {
@@ -65,7 +67,7 @@ export class ImportRepository {
     { skills, call }: { readonly skills: readonly (Staged | ImportResult)[]; readonly call: Call },
   ): Promise<ImportResult[]> {
     await transaction.$executeRawUnsafe(`SET LOCAL lock_timeout = ${LOCK_MS}`);
-    await lock(transaction, `skill-import.${place.agentId}`);
+    await lock(transaction, scopeLock(place.agentId));
     const target = await readTarget(transaction, place.agentId);
     const given = new Set(skills.flatMap((skill) => ('choice' in skill ? skill.choice.name : [])));
     const all: Done[] = [];
@@ -79,7 +81,7 @@ export class ImportRepository {
       all.push(done);
       if (done.result.as !== null) given.add(done.result.as);
     }
-    await tell(
+    await tellAll(
       transaction,
       all.flatMap(({ change }) => change ?? []),
     );
@@ -134,11 +136,11 @@ async function renamed(transaction: Prisma.TransactionClient, skill: Staged, nam
   return version;
 }
 
-/** One event for the target, one audit record a skill. */
-async function tell(transaction: Prisma.TransactionClient, changes: readonly Change[]): Promise<void> {
+/** One event for the agent, one audit record a skill; at most 1,000 of them. */
+export async function tellAll(transaction: Prisma.TransactionClient, changes: readonly Change[]): Promise<void> {
   const [first, ...others] = changes;
   if (first === undefined) return;
-  const reason = changes.every((change) => change.reason === 'updated') ? 'updated' : 'installed';
+  const reason = changes.every((change) => change.reason === first.reason) ? first.reason : 'installed';
   await tellChange(transaction, { ...first, reason, names: changes.flatMap(({ names }) => names) });
   await appendAudits(
     transaction,

@@ -6,9 +6,9 @@ import type { SkillStoreConfig } from './config.js';
 import { SCOPES } from './domain/skill-folder.js';
 import { Refused, refusalOf } from './folder.reader.js';
 import { FolderWatch, type Listener } from './folder.watch.js';
+import { MirrorRepository } from './mirror.repository.js';
 import { identity, OpenFolder } from './open-folder.js';
 import { ScopeMirror } from './scope.mirror.js';
-import { SkillRepository } from './skill.repository.js';
 import { WatchTrust } from './watch.trust.js';
 
 const DEFAULT = 'default';
@@ -48,7 +48,7 @@ export class MirrorService implements OnApplicationBootstrap, OnApplicationShutd
     private readonly watch: FolderWatch,
     private readonly trust: WatchTrust,
     private readonly scopes: ScopeMirror,
-    private readonly repository: SkillRepository,
+    private readonly repository: MirrorRepository,
   ) {}
 
   async onApplicationBootstrap(): Promise<void> {
@@ -142,7 +142,7 @@ export class MirrorService implements OnApplicationBootstrap, OnApplicationShutd
   async #agents(scopes: OpenFolder | Refused | undefined): Promise<ReadonlySet<string>> {
     const names = scopes instanceof OpenFolder ? (await scopes.items()).map(({ name }) => name) : [];
     const agents = names.filter((name) => name !== DEFAULT && AgentId.safeParse(name).success);
-    return new Set([DEFAULT, ...agents, ...(await this.repository.mirroredAgents())]);
+    return new Set([DEFAULT, ...agents, ...(await this.repository.agents())]);
   }
 
   /** The trouble of one scope is none of the others'. */

@@ -1,17 +1,17 @@
-import { digestOfBytes, treeProblem } from '@ambit/bundle';
+import { digestOfBytes, treeDigest, treeProblem } from '@ambit/bundle';
 import { SkillName } from '@ambit/contracts';
 import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
-import { SkillBlobs } from './blobs.js';
 import { namesOfRefused, type Refusal } from './domain/skill-folder.js';
 import { Refused, scanScope, Unsettled, type Entered, type Found, type FoundFile, type FoundSkill } from './folder.reader.js';
+import { MirrorRepository, type MirroredSkill, type Standing } from './mirror.repository.js';
 import type { OpenFolder } from './open-folder.js';
 import { readSkillFile } from './skill-file.reader.js';
-import { SkillRepository, type Standing } from './skill.repository.js';
-import { SkillService } from './skill.service.js';
 
 /** A file that changed so lately may change again without its times telling. */
 const SETTLES_MS = 2_000;
+/** What was read of a scope is stored whenever it is so much. */
+const TOGETHER = { skills: 64, bytes: 8 * 1024 * 1024 } as const;
 /** Folders of a scope that are listed with the reason why they are none. */
 const LISTED_REFUSED = 200;
 
@@ -33,6 +33,8 @@ interface Pass {
   readonly refused: Invalid[];
   /** Folders whose skill stays as it stands. */
   readonly unsettled: Set<string>;
+  /** Read, and not stored yet. */
+  readonly read: MirroredSkill[];
 }
 export interface Outcome {
   /** Whether anything on disk was other than when this scope was last looked at. */
@@ -48,19 +50,23 @@ export class ScopeMirror {
 
   constructor(
     @Inject(LOG) private readonly log: Logger,
-    private readonly blobs: SkillBlobs,
-    private readonly repository: SkillRepository,
-    private readonly skills: SkillService,
+    private readonly repository: MirrorRepository,
   ) {}
 
   /** A scope that is missing is an empty one; one that is refused has nothing but the reason. */
   async mirror(agentId: string, scope: OpenFolder | Refused | undefined, entered: Entered): Promise<Outcome> {
     const before = this.known.get(agentId) ?? new Map<string, Known>();
     const standing = new Map((await this.repository.standing(agentId)).map((entry) => [entry.name, entry]));
-    const pass: Pass = { agentId, standing, before, now: new Map(), names: new Set(), refused: [], unsettled: new Set() };
-    if (scope instanceof Refused) pass.refused.push({ folder: '', claims: null, reason: scope.message });
+    const pass: Pass = { agentId, standing, before, now: new Map(), names: new Set(), refused: [], unsettled: new Set(), read: [] };
+    if (scope instanceof Refused) await this.#take(pass, { folder: '', refused: scope.message });
     else if (scope !== undefined) for await (const found of scanScope(scope, entered)) await this.#take(pass, found);
-    await this.#removeOthers(pass, await this.#listRefused(pass));
+    const refused = this.#refusedOf(pass);
+    const kept = new Set([...pass.names, ...refused.map(({ name }) => name)]);
+    const gone = [...standing.values()].filter(({ name, folder }) => folder !== null && !kept.has(name) && !pass.unsettled.has(folder));
+    await this.repository.apply(agentId, {
+      put: [...pass.read, ...refused.filter(({ name, folder, version }) => !isThere(standing.get(name), folder, version.digest))],
+      remove: gone.map(({ name }) => name),
+    });
     if (pass.now.size > 0) this.known.set(agentId, pass.now);
     else this.known.delete(agentId);
     return { moved: !isSame(before, pass.now), isUnsettled: pass.unsettled.size > 0 };
@@ -70,94 +76,85 @@ export class ScopeMirror {
     const { folder } = found;
     if ('unsettled' in found) pass.unsettled.add(folder);
     else if ('refused' in found)
-      this.#keep(pass, { signature: found.refused, isSettled: true, is: { folder, claims: null, reason: found.refused } });
+      keep(pass, folder, { signature: found.refused, isSettled: true, is: { folder, claims: null, reason: found.refused } });
     else {
       const known = pass.before.get(folder);
-      const isAsBefore = known?.isSettled === true && known.signature === found.signature && stands(pass, known);
+      const isAsBefore = known?.isSettled === true && known.signature === found.signature && stands(pass, folder, known);
       const next = isAsBefore ? known : await this.#read(pass, found);
       if (next === undefined) pass.unsettled.add(folder);
-      else this.#keep(pass, next, folder);
+      else keep(pass, folder, next);
     }
   }
 
-  #keep(pass: Pass, known: Known, folder = ''): void {
-    if ('reason' in known.is) {
-      pass.refused.push(known.is);
-      pass.now.set(known.is.folder, known);
-    } else {
-      pass.names.add(known.is.name);
-      pass.now.set(folder, known);
-    }
-  }
-
-  /** Undefined where it changed while it was read, or could not be stored just now. */
+  /** Undefined where it changed while it was read. */
   async #read(pass: Pass, found: FoundSkill): Promise<Known | undefined> {
     const { folder, signature, changedAt } = found;
+    let files: FoundFile[];
     try {
-      const files = await found.read();
-      const manifest = files.find(({ path }) => path === 'SKILL.md')?.bytes;
-      const is = await this.#judge(pass, { folder, files, manifest });
-      const isTwice = 'reason' in is && is.isTwice;
-      return { signature, is, isSettled: !isTwice && changedAt < Date.now() - SETTLES_MS };
+      files = await found.read();
     } catch (error) {
-      if (!(error instanceof Unsettled)) this.log.error({ error, agentId: pass.agentId, folder }, 'a skill folder could not be stored');
-      return undefined;
+      if (error instanceof Unsettled) return undefined;
+      throw error;
     }
+    const is = judge(pass, folder, files);
+    if ('version' in is && !isThere(pass.standing.get(is.name), folder, is.version.digest)) {
+      pass.read.push(is);
+      const bytes = pass.read.reduce((sum, { contents }) => [...contents.values()].reduce((all, one) => all + one.byteLength, sum), 0);
+      if (pass.read.length >= TOGETHER.skills || bytes >= TOGETHER.bytes)
+        await this.repository.apply(pass.agentId, { put: pass.read.splice(0), remove: [] });
+    }
+    const isTwice = 'reason' in is && is.isTwice === true;
+    const kept = 'version' in is ? { name: is.name, digest: is.version.digest } : is;
+    return { signature, is: kept, isSettled: !isTwice && changedAt < Date.now() - SETTLES_MS };
   }
 
-  async #judge(
-    { agentId, names }: Pass,
-    { folder, files, manifest }: { readonly folder: string; readonly files: readonly FoundFile[]; readonly manifest: Buffer | undefined },
-  ): Promise<Known['is']> {
-    const invalid = (reason: string, claims: string | null = null): Invalid => ({ folder, claims, reason });
-    if (manifest === undefined) return invalid('SKILL.md is no file');
-    const verdict = readSkillFile(manifest, null);
-    if ('invalid' in verdict) return invalid(verdict.invalid, claimOf(manifest));
-    const { name } = verdict.facts;
-    if (names.has(name)) return { ...invalid(`another folder before it is the skill "${name}"`, name), isTwice: true };
-    const entries = files.map(({ path, executable, bytes }) => ({
-      path,
-      mode: executable ? ('executable' as const) : ('file' as const),
-      bytes: bytes.byteLength,
-      digest: digestOfBytes(bytes),
-    }));
-    const problem = treeProblem(entries);
-    if (problem !== undefined) return invalid(problem, name);
-    const missing = new Set(await this.blobs.missing(entries));
-    for (const { bytes } of files) if (missing.delete(digestOfBytes(bytes))) await this.blobs.add(bytes);
-    const source = `folder:${folder}`.slice(0, 500);
-    const { digest } = await this.skills.put({ agentId, projectId: 'default', files: entries, source, set: null, folder }, context());
-    return { name, digest };
-  }
-
-  /** Gives the names that refused folders are listed under. */
-  async #listRefused(pass: Pass): Promise<ReadonlySet<string>> {
+  /** What refused folders are listed as. */
+  #refusedOf(pass: Pass): MirroredSkill[] {
     const listed = pass.refused.slice(0, LISTED_REFUSED);
     const others = [...pass.standing.values()].filter(({ folder }) => folder === null || pass.unsettled.has(folder));
     const names = namesOfRefused(listed, new Set([...pass.names, ...others.map(({ name }) => name)]), sha256);
-    for (const { folder, reason } of listed) {
+    return listed.map(({ folder, reason }) => {
+      const warnings = [reason.slice(0, 500)];
+      const version = { digest: sha256(`refused ${reason}`), tree: [], facts: null, valid: false, warnings };
       const name = names.get(folder) ?? '';
-      const standing = pass.standing.get(name);
-      const digest = sha256(`refused ${reason}`);
-      if (standing?.digest === digest && standing.folder === folder) continue;
-      this.log.warn({ agentId: pass.agentId, folder, reason }, 'a skill folder was not taken');
-      await this.skills.putInvalid({ agentId: pass.agentId, name, folder, digest, reason }, context());
-    }
-    return new Set(names.values());
-  }
-
-  async #removeOthers({ agentId, standing, names, unsettled }: Pass, refused: ReadonlySet<string>): Promise<void> {
-    for (const { name, folder } of standing.values()) {
-      if (folder === null || names.has(name) || refused.has(name) || unsettled.has(folder)) continue;
-      await this.skills.remove(agentId, name, context());
-    }
+      if (!isThere(pass.standing.get(name), folder, version.digest))
+        this.log.warn({ agentId: pass.agentId, folder, reason }, 'a skill folder was not taken');
+      return { name, folder, version, contents: new Map() };
+    });
   }
 }
 
-function stands({ standing, names }: Pass, { is }: Known): boolean {
-  if ('reason' in is) return true;
-  const entry = standing.get(is.name);
-  return !names.has(is.name) && entry?.digest === is.digest && entry.folder !== null;
+function keep(pass: Pass, folder: string, known: Known): void {
+  pass.now.set(folder, known);
+  if ('reason' in known.is) pass.refused.push(known.is);
+  else pass.names.add(known.is.name);
+}
+
+function judge({ names }: Pass, folder: string, files: readonly FoundFile[]): MirroredSkill | Invalid {
+  const invalid = (reason: string, claims: string | null = null): Invalid => ({ folder, claims, reason });
+  const manifest = files.find(({ path }) => path === 'SKILL.md')?.bytes;
+  if (manifest === undefined) return invalid('SKILL.md is no file');
+  const verdict = readSkillFile(manifest, null);
+  if ('invalid' in verdict) return invalid(verdict.invalid, claimOf(manifest));
+  const { facts, warnings } = verdict;
+  if (names.has(facts.name)) return { ...invalid(`another folder before it is the skill "${facts.name}"`, facts.name), isTwice: true };
+  const contents = new Map<string, Buffer>();
+  const tree = files.map(({ path, executable, bytes }) => {
+    const digest = digestOfBytes(bytes);
+    contents.set(digest, bytes);
+    return { path, mode: executable ? ('executable' as const) : ('file' as const), bytes: bytes.byteLength, digest };
+  });
+  const problem = treeProblem(tree);
+  if (problem !== undefined) return invalid(problem, facts.name);
+  return { name: facts.name, folder, version: { digest: treeDigest(tree), tree, facts, valid: true, warnings }, contents };
+}
+
+function isThere(standing: Standing | undefined, folder: string, digest: string): boolean {
+  return standing?.folder === folder && standing.digest === digest;
+}
+
+function stands({ standing, names }: Pass, folder: string, { is }: Known): boolean {
+  return 'reason' in is || (!names.has(is.name) && isThere(standing.get(is.name), folder, is.digest));
 }
 
 function isSame(before: ReadonlyMap<string, Known>, now: ReadonlyMap<string, Known>): boolean {
@@ -173,11 +170,3 @@ function claimOf(manifest: Buffer): string | null {
 function sha256(text: string): string {
   return digestOfBytes(Buffer.from(text));
 }
-
-const context = () => ({
-  principal: undefined,
-  actor: { id: 'system:skills-root', kind: 'system' as const, issuer: 'local', display: 'skills folder' },
-  via: { kind: 'system' as const, id: 'skills-root' },
-  startedAt: new Date(),
-  traceId: null,
-});

@@ -12,6 +12,7 @@ import { ImportRepository } from './import.repository.js';
 import { ImportService } from './import.service.js';
 import { ImportSources } from './import.source.js';
 import { IntakeService } from './intake.service.js';
+import { MirrorRepository } from './mirror.repository.js';
 import { MirrorService } from './mirror.service.js';
 import { ScopeMirror } from './scope.mirror.js';
 import { ScriptRepository } from './script.repository.js';
@@ -35,6 +36,7 @@ import { WatchTrust } from './watch.trust.js';
     { provide: WATCH, useValue: watch },
     FolderWatch,
     WatchTrust,
+    MirrorRepository,
     ScopeMirror,
     MirrorService,
     BuiltinSkills,

@@ -15,7 +15,6 @@ export interface Version {
   readonly warnings: readonly string[];
 }
 export type Entry = Prisma.SkillEntryGetPayload<object>;
-export type Standing = Pick<Entry, 'name' | 'folder' | 'digest'>;
 export interface EntryWithVersion {
   readonly entry: Entry;
   readonly version: Version;
@@ -73,17 +72,6 @@ export class SkillRepository {
       const version = versions.get(entry.digest);
       return version === undefined ? [] : [{ entry, version, scripts: scriptsOf(entry) }];
     });
-  }
-
-  /** Every skill that an agent has, mirrored or not. */
-  async standing(agentId: string): Promise<Standing[]> {
-    return this.db.skillEntry.findMany({ where: { agentId }, select: { name: true, folder: true, digest: true } });
-  }
-
-  /** The agents that have mirrored skills. */
-  async mirroredAgents(): Promise<string[]> {
-    const rows = await this.db.skillEntry.findMany({ where: { folder: { not: null } }, distinct: ['agentId'], select: { agentId: true } });
-    return rows.map(({ agentId }) => agentId);
   }
 
   async contributions(

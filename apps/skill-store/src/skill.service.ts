@@ -7,17 +7,6 @@ import { ScriptRepository } from './script.repository.js';
 import { SkillRepository, type Entry, type EntryWithVersion } from './skill.repository.js';
 import { viewOf } from './skill.view.js';
 
-/** Of a mirrored folder: where it stands. */
-type Put = Parsed<typeof skillStore.putSkill> & { readonly folder?: string };
-/** A mirrored folder that is no usable skill. */
-export interface InvalidFolder {
-  readonly agentId: string;
-  readonly name: string;
-  readonly folder: string;
-  readonly digest: string;
-  readonly reason: string;
-}
-
 /** An agent's skills: put, switched, taken away; what is effective. */
 @Injectable()
 export class SkillService {
@@ -27,16 +16,14 @@ export class SkillService {
     private readonly scripts: ScriptRepository,
   ) {}
 
-  async put(request: Put, context: Context): Promise<Skill> {
+  async put(request: Parsed<typeof skillStore.putSkill>, context: Context): Promise<Skill> {
     if (request.archive === undefined && request.files === undefined)
       throw fault(skillStore.putSkill, 'SKILL_INVALID', { reason: 'send files or an archive' });
     const version =
       request.archive === undefined ? await this.intake.fromFiles(request.files ?? []) : await this.intake.fromArchive(request.archive);
     const { name } = version.facts;
     const known = await this.repository.find(request.agentId, name);
-    const isThere =
-      known?.entry.digest === version.digest && known.entry.set === request.set && known.entry.folder === (request.folder ?? null);
-    if (isThere && request.ifVersion === undefined) return viewOf(known); // nothing moves
+    if (known?.entry.digest === version.digest && known.entry.set === request.set && request.ifVersion === undefined) return viewOf(known); // nothing moves
     const change = changeOf(request, {
       name,
       reason: known === undefined ? 'installed' : 'updated',
@@ -54,30 +41,12 @@ export class SkillService {
         enabled: entry?.enabled ?? true,
         source: request.source,
         set: request.set,
-        folder: request.folder ?? null,
+        folder: null,
         version: (entry?.version ?? 0) + 1,
         updatedAt: context.startedAt,
       };
     });
     return this.view(request.agentId, name);
-  }
-
-  /** Lists a folder with the reason why it is no skill; nothing of it is kept. */
-  async putInvalid({ agentId, name, folder, digest, reason }: InvalidFolder, context: Context): Promise<void> {
-    await this.repository.saveVersion({ digest, tree: [], facts: null, valid: false, warnings: [reason.slice(0, 500)] });
-    const known = await this.repository.find(agentId, name);
-    const entry = { agentId, projectId: known?.entry.projectId ?? 'default', set: null };
-    const what = { name, reason: known === undefined ? ('discovered' as const) : ('updated' as const), context };
-    await this.repository.change(changeOf(entry, { ...what, digests: [known?.entry.digest ?? null, digest] }), (standing) => ({
-      ...entry,
-      name,
-      digest,
-      folder,
-      enabled: standing?.enabled ?? true,
-      source: `folder:${folder}`.slice(0, 500),
-      version: (standing?.version ?? 0) + 1,
-      updatedAt: context.startedAt,
-    }));
   }
 
   async get(agentId: string, name: string): Promise<Returns<typeof skillStore.getSkill>> {

@@ -117,6 +117,29 @@ verifies('R-SKILL-4#3', 'what is swapped for a link while it is read gives nothi
   for (const text of [secret, skillText('swapped', secret)]) expect(await holds(text)).toBe(false);
 });
 
+verifies('R-SKILL-5#2', 'a thousand changes are joined, and settled in the right state within five seconds', async () => {
+  const scope = store.scope('storm');
+  const folders = Array.from({ length: 100 }, (_unused, index) => `s${index}`);
+  await store.drop(scope, Object.fromEntries(folders.map((name) => [`${name}/SKILL.md`, skillText(name)])));
+  await until(async () => (await store.effective('storm')).length === 100, 20_000);
+  const events = await store.events();
+  for (let round = 0; round < 10; round++) for (const name of folders) await writeFile(join(scope, name, 'note.md'), `Round ${round}.`);
+  await rm(join(scope, 's7'), { recursive: true });
+  const beganAt = performance.now();
+  await until(async () => (await store.effective('storm')).length === 99);
+  const expected = folders.filter((name) => name !== 's7');
+  await until(async () => {
+    const notes = await Promise.all(expected.map((name) => store.read('storm', name, 'note.md').catch(() => undefined)));
+    return notes.every((note) => note === 'Round 9.');
+  });
+  expect(performance.now() - beganAt).toBeLessThan(5_000);
+  expect((await store.effective('storm')).sort()).toEqual([...expected].sort());
+  await store.settle('storm', 'calm');
+  await events.next(({ payload }) => payload.names.includes('calm'));
+  expect(events.all.filter(({ payload }) => payload.agentId === 'storm').length).toBeLessThan(40);
+  events.stop();
+});
+
 verifies('R-SKILL-5#3', 'a watching that died is noticed: changes are polled for, and told of again when it is back', async () => {
   const scope = store.scope('watched');
   await store.settle('watched', 'before');

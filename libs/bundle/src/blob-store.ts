@@ -56,6 +56,32 @@ export class BlobStore {
     }
   }
 
+  /** Stores several that this process holds whole, those that fit into a part together. */
+  async addAll(all: ReadonlyMap<string, Uint8Array>): Promise<void> {
+    const sizes = [...all].map(([digest, bytes]) => ({ digest, bytes: bytes.byteLength }));
+    const small = (await this.missing(sizes)).flatMap((digest) => {
+      const bytes = all.get(digest);
+      return bytes === undefined || bytes.byteLength > PART_BYTES ? [] : [{ digest, bytes }];
+    });
+    for (let from = 0; from < small.length; from += TOGETHER) {
+      const given = small.slice(from, from + TOGETHER).map(({ digest, bytes }) => ({
+        digest,
+        bytes: bytes.byteLength,
+        data: Buffer.from(bytes).toString('base64'),
+      }));
+      await this.db.$executeRawUnsafe(
+        `WITH given AS (SELECT * FROM json_to_recordset($1::json) AS g("digest" text, "bytes" int, "data" text)),
+              fresh AS (INSERT INTO ${this.#schema}."blob" ("digest", "bytes", "have", "complete")
+                        SELECT "digest", "bytes", "bytes", true FROM given ON CONFLICT DO NOTHING RETURNING "digest")
+         INSERT INTO ${this.#schema}."blob_chunk" ("digest", "offset", "data")
+         SELECT "digest", 0, decode("data", 'base64') FROM given JOIN fresh USING ("digest") WHERE "bytes" > 0`,
+        JSON.stringify(given),
+      );
+    }
+    // Large ones, and those that somebody else is half through uploading.
+    for (const digest of await this.missing(sizes)) await this.add(all.get(digest) ?? new Uint8Array());
+  }
+
   /** How many bytes a complete blob has, or undefined. */
   async size(digest: string): Promise<number | undefined> {
     const { complete, have } = await this.#state(digest);
@@ -106,3 +132,5 @@ export class BlobStore {
 }
 
 const PART_BYTES = 256 * 1024;
+/** Blobs of one statement: 16 MiB at most. */
+const TOGETHER = 64;
