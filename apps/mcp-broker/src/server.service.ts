@@ -29,7 +29,7 @@ export class ServerService {
   ) {}
 
   async put(
-    { ifVersion, packaged, ...input }: Parsed<typeof mcpBroker.putServer>,
+    { ifVersion, ifGeneration, packaged, ...input }: Parsed<typeof mcpBroker.putServer>,
     call: Call,
   ): Promise<Returns<typeof mcpBroker.putServer>> {
     const spec = ServerSpec.parse(input);
@@ -46,6 +46,7 @@ export class ServerService {
           before,
           spec,
           ifVersion,
+          ifGeneration,
           secrets,
           urlProblem: (url) => this.instances.egress.problemOfUrl(url, 'put them in a header by reference to a secret'),
         }),

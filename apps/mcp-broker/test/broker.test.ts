@@ -24,6 +24,7 @@ import { createRequire } from 'node:module';
 import { Writable } from 'node:stream';
 import { BrokerConfig } from '../src/config.js';
 import { McpBrokerModule } from '../src/mcp-broker.module.js';
+import { verifies } from '../../../test/verifies.js';
 
 const require = createRequire(import.meta.url);
 const everything = require.resolve('@modelcontextprotocol/server-everything/dist/index.js');
@@ -254,6 +255,68 @@ describe('the built-in echo server', () => {
     await nats.bus.call(mcpBroker.revokeOwner, { owner: 'plugin:acme', fence: fence + 1, remove: true });
     await expect(get(owned.id)).rejects.toMatchObject({ code: 'SERVER_UNKNOWN' });
   }, 30_000);
+});
+
+verifies(
+  ['R-INGRESS-6#2', 'R-INGRESS-6#3'],
+  'of generations committed at once there is one, and what is not committed leaves the one before it at work',
+  async () => {
+    const first = await put(echo('raced', { ifGeneration: 0 }));
+    await listed(first.id);
+    const answer = async (): Promise<string> => textOf(await call(first, 'echo', { text: 'still here' }));
+    const held = await ensure(first);
+    const http = (url: string, ifGeneration: number) => ({ slug: 'raced', transport: { type: 'http' as const, url }, ifGeneration });
+    const secret = { ...http('https://example.com/', 1).transport, headers: { 'X-A': { secret: 'no-such' } } };
+    for (const [refused, code] of [
+      [http('http://169.254.169.254/', 1), 'URL_REFUSED'],
+      [{ ...http('', 1), transport: secret }, 'SECRET_UNKNOWN'],
+      [http('http://127.0.0.1:9/', 7), 'GENERATION_CONFLICT'],
+      [http('http://127.0.0.1:9/', 0), 'GENERATION_CONFLICT'],
+    ] as const) {
+      await expect(put(refused)).rejects.toMatchObject({ code });
+      expect(await get(first.id)).toMatchObject({ configGeneration: 1, bindingHash: first.bindingHash, state: 'connected', tools: 1 });
+      expect(await answer()).toBe('still here');
+    }
+    expect(await ensure(first)).toEqual(held);
+    for (let generation = 1; generation <= 5; generation++) {
+      const racing = ['a', 'b'].map((path) => put(http(`http://127.0.0.1:9/${path}${generation}`, generation)));
+      const ended = await Promise.allSettled(racing);
+      expect(ended.flatMap((one) => (one.status === 'fulfilled' ? [one.value.configGeneration] : []))).toEqual([generation + 1]);
+      expect(ended.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []))).toEqual([
+        expect.objectContaining({ code: 'GENERATION_CONFLICT', data: { configGeneration: generation + 1 } }),
+      ]);
+    }
+    await expect(ensure(first)).rejects.toMatchObject({ code: 'TARGET_CHANGED' });
+    await nats.bus.call(mcpBroker.deleteServer, { id: first.id });
+  },
+);
+
+verifies('R-INGRESS-2#1', 'a server that is declared is asked nothing and lists nothing until somebody switches it on', async () => {
+  let asked = 0;
+  const http = createServer((_request, response) => {
+    asked++;
+    response.writeHead(500).end();
+  });
+  http.listen(0, '127.0.0.1');
+  await once(http, 'listening');
+  const address = http.address();
+  const url = `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}/mcp`;
+  const declared = await put({ slug: 'declared', transport: { type: 'http', url }, enabled: false });
+  expect(declared).toMatchObject({ state: 'disabled', catalogHash: null, tools: 0 });
+  const listed = { tool: {}, name: 'look', description: 'Looks', inputSchema: { type: 'object' } };
+  const packed = await put({ slug: 'packed', transport: { type: 'stdio', command: 'node' }, packaged: [listed] });
+  // Neither a broker that starts, nor whoever asks what there is, nor a test of one that is off, connects it.
+  await broker.close();
+  broker = await startBroker();
+  await nats.bus.call(mcpBroker.testServer, { id: declared.id });
+  const { servers } = await nats.bus.call(mcpBroker.catalogueHeads, { projectId: 'default', agentId: 'guide' });
+  expect(servers.find(({ serverId }) => serverId === declared.id)).toMatchObject({ enabled: false, catalogHash: null });
+  await expect(ensure(declared)).rejects.toMatchObject({ code: 'TOOL_GONE' });
+  expect([asked, (await get(declared.id)).state, (await get(packed.id)).state]).toEqual([0, 'disabled', 'idle']);
+  await put({ slug: 'declared', transport: { type: 'http', url } });
+  await until(() => asked > 0);
+  for (const { id } of [declared, packed]) await nats.bus.call(mcpBroker.deleteServer, { id });
+  http.close().closeAllConnections();
 });
 
 describe('a secret', () => {

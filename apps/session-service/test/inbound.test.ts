@@ -330,6 +330,20 @@ verifies(
   },
 );
 
+verifies('R-INGRESS-7#4', 'a service that starts loads nothing of a plugin: that waits for a message which needs it', async () => {
+  const agent = await fixture.agent({ policy: { servers: null, skills: null, plugins: null } });
+  give({ plugins: [{ ...PLUGIN, servers: ['kit'] }], servers: [server('kit', ['go'], { owner: 'plugin:kit' })] });
+  const before = loads();
+  const replica = await fixture.addReplica();
+  await fixture.bus.call(sessionService.listSnapshots, { agentId: agent.id });
+  expect(loads()).toBe(before);
+  const { runId } = await fixture.send(agent);
+  expect(loads()).toBeGreaterThan(before);
+  expect((await recordOf(runId)).tools.map(({ name }) => name)).toEqual(['mcp__kit__go', 'question']);
+  await replica.close();
+  fixture.replicas.pop();
+});
+
 verifies('R-INGRESS-5#2', 'of one name the nearest owner’s is there, and behind it stands the next', async () => {
   const agent = await fixture.agent({ policy: { servers: null, skills: null, plugins: null } });
   const owners = [

@@ -1,4 +1,5 @@
 import { silentLog } from '@ambit/bus';
+import { RESERVED_TABLE } from '@ambit/capability';
 import { toolGateway, type ToolRegistration } from '@ambit/contracts';
 import { openDatabase } from '@ambit/db';
 import { startNats, startPostgres, startService, type TestNats, type TestPostgres } from '@ambit/testing';
@@ -22,6 +23,7 @@ afterAll(async () => {
   await nats?.stop();
 });
 
+const FOR_MODELS: readonly string[] = ['user-configurable', 'system-model'];
 const partsOf = <T>(key: 'controllers' | 'providers'): T[] => Reflect.getMetadata(key, ToolGatewayModule) as T[];
 
 /** The gateway of another release, whose groups of built-ins are these. */
@@ -59,6 +61,46 @@ verifies('R-TOOL-1#2', 'a group of built-ins that cannot be loaded is named, and
     await service.close();
   }
 });
+
+verifies(
+  ['R-INGRESS-7#1', 'R-INGRESS-7#2', 'R-INGRESS-7#3', 'R-INGRESS-7#4'],
+  'a gateway that starts holds its own tools and no others, the same again when another starts, and none that a release has no more',
+  async () => {
+    const offered = async () => {
+      const { tools, toolsets, epoch } = await nats.bus.call(toolGateway.listTools, { purpose: 'ingress', agentId: 'fresh' });
+      return { names: tools.map(({ name }) => name).sort(), toolsets, epoch };
+    };
+    const core: string[] = [];
+    const first = await start(
+      releaseOf((groups) => {
+        const builtins = groups.flatMap((group) => group.load()).map(({ registration }) => registration);
+        core.push(...builtins.filter(({ exposure }) => FOR_MODELS.includes(exposure)).map(({ name }) => name));
+        return groups;
+      }),
+    );
+    let again: typeof first | undefined;
+    let booted: Awaited<ReturnType<typeof offered>>;
+    try {
+      booted = await offered();
+      expect(booted).toMatchObject({ names: core.sort(), toolsets: [] });
+      expect(booted.names.filter((name) => RESERVED_TABLE.get(name)?.by !== 'platform')).toEqual([]);
+      again = await start(ToolGatewayModule);
+      await first.close();
+      expect(await offered()).toEqual(booted);
+    } finally {
+      await first.close();
+      await again?.close();
+    }
+    const smaller = await start(releaseOf((groups) => groups.filter(({ name }) => name !== 'plan')));
+    try {
+      const left = await offered();
+      expect(left.names).toEqual(core.filter((name) => name !== 'update_plan'));
+      expect(left.epoch).toBeGreaterThan(booted.epoch);
+    } finally {
+      await smaller.close();
+    }
+  },
+);
 
 verifies(
   ['R-TOOL-2#5', 'R-TOOL-2#6'],

@@ -79,7 +79,7 @@ export const httpApi = {
 
   listServers: route('GET /v1/server', { summary: 'MCP servers with their state', action: 'read', query: z.object({ ...InProject, ...InSet, ...Paging }), output: page(Server) }),
   getServer: route('GET /v1/server/{id}', { summary: 'One server by id', action: 'read', params: z.object({ id: Uuid }), output: Server, errors: mcpBroker.getServer.errors }),
-  putServer: route('PUT /v1/server/{slug}', { summary: 'Create or change a server of a project', action: 'administer', params: z.object({ slug: Slug }), body: ServerSpec.omit({ slug: true, owner: true, toolPolicy: true }), output: Server, errors: mcpBroker.putServer.errors }),
+  putServer: route('PUT /v1/server/{slug}', { summary: 'Create or change a server of a project', action: 'administer', params: z.object({ slug: Slug }), body: ServerSpec.omit({ slug: true, owner: true, toolPolicy: true }).extend({ ifGeneration: mcpBroker.putServer.input.shape.ifGeneration }), output: Server, errors: mcpBroker.putServer.errors }),
   deleteServer: route('DELETE /v1/server/{id}', { summary: 'Remove a server', action: 'administer', params: z.object({ id: Uuid }), output: mcpBroker.deleteServer.output, errors: mcpBroker.deleteServer.errors }),
   testServer: route('POST /v1/server/{id}/test', { summary: 'Connect now and list its tools', action: 'operate', params: z.object({ id: Uuid }), output: Server, errors: mcpBroker.testServer.errors }),
 

@@ -111,10 +111,12 @@ export const mcpBroker = {
     summary: 'Create or change a server by (project, slug); an identity change moves its generation',
     input: ServerSpec.extend({
       ifVersion: z.int().min(0).optional(),
+      ifGeneration: z.int().min(0).optional().meta({ description: 'The generation that this one follows; 0 = only if there is none' }),
       packaged: z.array(JsonObject).max(1_000).optional().meta({ description: 'Its tools as its package lists them: it is started at its first call, and each tool is compared with the live one before it is called' }),
     }), output: Server,
     errors: {
       VERSION_CONFLICT: conflict,
+      GENERATION_CONFLICT: { status: 409, retry: 'never', message: 'Another generation of this server was committed meanwhile; read it again', data: z.object({ configGeneration: z.int().min(0) }) },
       SLUG_TAKEN: { status: 409, retry: 'never', message: 'Another owner has a server of this name in the project', data: z.object({ owner: z.string() }) },
       SECRET_UNKNOWN: secretUnknown,
       URL_REFUSED: { status: 400, retry: 'never', message: 'This URL may not be called', data: z.object({ reason: z.string() }) },

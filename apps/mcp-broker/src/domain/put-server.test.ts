@@ -7,7 +7,15 @@ const stdio = { type: 'stdio', command: 'node', args: ['server.js'], env: { KEY:
 const http = { type: 'http', url: 'https://mcp.example.com/mcp', headers: { 'X-Team': 'a' } };
 const specOf = (transport: unknown, more: object = {}): ServerSpec => ServerSpec.parse({ slug: 'one', transport, ...more });
 const decide = (spec: ServerSpec, more: Partial<Parameters<typeof decidePut>[0]> = {}) =>
-  decidePut({ before: undefined, spec, ifVersion: undefined, secrets: new Set(['key']), urlProblem: () => undefined, ...more });
+  decidePut({
+    before: undefined,
+    spec,
+    ifVersion: undefined,
+    ifGeneration: undefined,
+    secrets: new Set(['key']),
+    urlProblem: () => undefined,
+    ...more,
+  });
 
 describe('the generation of a server', () => {
   const before = (transport: unknown) => ({ transport: specOf(transport).transport, configGeneration: 3 });

@@ -11,6 +11,7 @@ export interface PutFacts {
   readonly before: ServerBefore | undefined;
   readonly spec: ServerSpec;
   readonly ifVersion: number | undefined;
+  readonly ifGeneration: number | undefined;
   /** Names of the project's secrets. */
   readonly secrets: ReadonlySet<string>;
   /** Says why a URL may not be called; undefined where it may, or where its host is a name that is resolved later. */
@@ -29,9 +30,12 @@ export interface PutDecision {
 
 /** Decides whether a configuration may be stored, and what that changes. Throws the contract's faults. */
 export function decidePut(facts: PutFacts): PutDecision {
-  const { before, spec, ifVersion } = facts;
+  const { before, spec, ifVersion, ifGeneration } = facts;
   const version = before?.version ?? 0;
   if (ifVersion !== undefined && ifVersion !== version) throw fault(mcpBroker.putServer, 'VERSION_CONFLICT', { version });
+  const generation = before?.configGeneration ?? 0;
+  if (ifGeneration !== undefined && ifGeneration !== generation)
+    throw fault(mcpBroker.putServer, 'GENERATION_CONFLICT', { configGeneration: generation });
   if (before !== undefined && before.spec.owner !== spec.owner)
     throw fault(mcpBroker.putServer, 'SLUG_TAKEN', { owner: before.spec.owner });
   for (const name of secretsOf(spec.transport)) if (!facts.secrets.has(name)) throw fault(mcpBroker.putServer, 'SECRET_UNKNOWN', { name });
