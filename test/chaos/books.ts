@@ -12,12 +12,14 @@ export interface Kill {
 export interface End {
   readonly status: z.output<typeof OutcomeStatus>;
   readonly code: string | null;
+  readonly message: string | null;
   readonly at: number;
 }
 
 /** All that the journal has said of one operation, however often. */
 export interface Operation {
   readonly operationId: string;
+  readonly tool: string;
   readonly claims: readonly number[];
   readonly ends: readonly End[];
 }

@@ -1,4 +1,4 @@
-import { Outcome, journalSubject, streams } from '@ambit/contracts';
+import { Claim, Outcome, journalSubject, streams } from '@ambit/contracts';
 import { jetstreamManager, type StoredMsg } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/nats-core';
 import type { End, Operation } from './books.js';
@@ -8,6 +8,7 @@ const EVERY_MS = 500;
 const NOTHING_MORE = 404;
 
 interface Facts {
+  tool: string;
   readonly claims: number[];
   readonly ends: End[];
 }
@@ -57,12 +58,15 @@ export class JournalWatch {
 
   #note(message: StoredMsg): void {
     const [operationId = '', kind = ''] = message.subject.split('.').slice(-2);
-    const facts = this.#facts.get(operationId) ?? { claims: [], ends: [] };
+    const facts = this.#facts.get(operationId) ?? { tool: '', claims: [], ends: [] };
     this.#facts.set(operationId, facts);
     const at = message.time.getTime();
-    if (kind === 'claim') facts.claims.push(at);
+    if (kind === 'claim') {
+      facts.tool = Claim.parse(message.json()).tool;
+      facts.claims.push(at);
+    }
     if (kind !== 'outcome') return;
     const { status, fault } = Outcome.parse(message.json());
-    facts.ends.push({ status, code: fault?.code ?? null, at });
+    facts.ends.push({ status, code: fault?.code ?? null, message: fault?.message ?? null, at });
   }
 }

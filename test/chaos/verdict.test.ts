@@ -18,7 +18,12 @@ function goodBooks(): Books {
   const effects = new Map<string, number>();
   for (let at = START; at < START + STEADY_MS + LOADED_MS; at += EVERY_MS) {
     const operationId = `operation-${at}`;
-    operations.push({ operationId, claims: [at], ends: [{ status: 'completed', code: null, at: at + 50 }] });
+    operations.push({
+      operationId,
+      tool: 'mcp__one__count',
+      claims: [at],
+      ends: [{ status: 'completed', code: null, message: null, at: at + 50 }],
+    });
     calls.push({ operationId, runId: 'one', name: `name-${at}`, results: ['completed'] });
     effects.set(`name-${at}`, 1);
   }
@@ -84,7 +89,10 @@ describe('the verdict is red, wherever it happens, for', () => {
   goesRed('a claim that stands on no tape', (at) => ({ ...good, calls: good.calls.filter((_, one) => one !== at) }), /two effects/);
   goesRed(
     'an effect of a call that says that nothing was done',
-    (at) => ({ ...good, operations: changed(at, (one) => ({ ...one, ends: [{ status: 'failed', code: 'SERVER_UNAVAILABLE', at: 0 }] })) }),
+    (at) => ({
+      ...good,
+      operations: changed(at, (one) => ({ ...one, ends: [{ status: 'failed', code: 'SERVER_UNAVAILABLE', message: null, at: 0 }] })),
+    }),
     /two effects/,
   );
   goesRed('a missing end', (at) => ({ ...good, operations: changed(at, (one) => ({ ...one, ends: [] })) }), /one end/);
@@ -118,10 +126,9 @@ describe('the verdict is red, wherever it happens, for', () => {
     'a call that is parked and was in flight at no kill',
     (at) => ({
       ...good,
-      operations: changed(at, ({ operationId, claims }) => ({
-        operationId,
-        claims,
-        ends: [{ status: 'indeterminate', code: null, at: (claims[0] ?? 0) + 10 }],
+      operations: changed(at, (one) => ({
+        ...one,
+        ends: [{ status: 'indeterminate', code: null, message: null, at: (one.claims[0] ?? 0) + 10 }],
       })),
     }),
     /parked/,
@@ -132,10 +139,9 @@ describe('the verdict is red for', () => {
   it('a call that is parked over kills of processes that are on no call’s way', () => {
     const off = good.kills.find(({ victim }) => victim === 'skill-store');
     const at = good.operations.findIndex(({ claims }) => (claims[0] ?? 0) > (off?.at ?? 0)) - 1;
-    const operations = changed(at, ({ operationId, claims }) => ({
-      operationId,
-      claims,
-      ends: [{ status: 'indeterminate', code: null, at: (off?.at ?? 0) + 500 }],
+    const operations = changed(at, (one) => ({
+      ...one,
+      ends: [{ status: 'indeterminate', code: null, message: null, at: (off?.at ?? 0) + 500 }],
     }));
     expect(broken({ ...good, operations })).toContainEqual(expect.stringMatching(/parked/));
   });
@@ -144,7 +150,9 @@ describe('the verdict is red for', () => {
     const few = (share: number): Books => ({
       ...good,
       operations: good.operations.map((one, at) =>
-        at % Math.round(1 / share) === 0 ? { ...one, ends: [{ status: 'failed', code: 'TOOL_FAILED', at: one.ends[0]?.at ?? 0 }] } : one,
+        at % Math.round(1 / share) === 0
+          ? { ...one, ends: [{ status: 'failed', code: 'TOOL_FAILED', message: null, at: one.ends[0]?.at ?? 0 }] }
+          : one,
       ),
     });
     expect(broken(few(0.06))).toContainEqual(expect.stringMatching(/95 %/));
@@ -156,7 +164,7 @@ describe('the verdict is red for', () => {
       ...good,
       operations: good.operations.map((one) => {
         const end = one.ends[0]?.at ?? 0;
-        return end > at && end < at + ms ? { ...one, ends: [{ status: 'failed', code: 'TOOL_FAILED', at: end }] } : one;
+        return end > at && end < at + ms ? { ...one, ends: [{ status: 'failed', code: 'TOOL_FAILED', message: null, at: end }] } : one;
       }),
     });
     expect(broken(slow(9_000))).toContainEqual(expect.stringMatching(/10 s/));

@@ -108,11 +108,12 @@ function wrongTapes({ operations, calls, runs }: Books): string[] {
 function wronglyParked({ operations, kills }: Books): string[] {
   const inFlight = new Set(kills.filter(({ victim }) => PARKING.has(victim)).flatMap((kill) => inFlightAt(kill, operations)));
   const parked = operations.filter((operation) => isParked(operation) && !inFlight.has(operation));
-  return parked.map(({ operationId, claims, ends }) => {
+  return parked.map(({ operationId, tool, claims, ends }) => {
     const claimed = claims[0] ?? 0;
     const before = kills.findLast(({ at }) => at <= claimed);
     const since = before === undefined ? 'before all kills' : `${seconds(claimed - before.at)} after the kill of ${before.label}`;
-    return `${operationId}, claimed ${since}, is parked ${seconds((ends[0]?.at ?? claimed) - claimed)} later and no kill explains it`;
+    const [end] = ends;
+    return `${operationId} of ${tool}, claimed ${since}, is parked ${seconds((end?.at ?? claimed) - claimed)} later (${end?.message ?? 'without a word'}) and no kill explains it`;
   });
 }
 

@@ -1,6 +1,7 @@
 // Long because one running system serves every scenario of the edge: starting it takes longer than all of them.
 import { Client, StreamableHTTPClientTransport, type ClientOptions } from '@modelcontextprotocol/client';
-import { adminApi, mcpBroker, sessionService, toolGateway, type Agent } from '@ambit/contracts';
+import { SkillsClient } from '@modelcontextprotocol/client/ext/skills';
+import { adminApi, mcpBroker, sessionService, skillStore, toolGateway, type Agent } from '@ambit/contracts';
 import { until } from '@ambit/testing';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { createHash, randomUUID } from 'node:crypto';
@@ -115,6 +116,18 @@ const count = (server: string, name: string, key?: string) => ({
   ...(key === undefined ? {} : { _meta: { 'ambit/idempotencyKey': key } }),
 });
 const callsOf = async (agent: Pick<Agent, 'id'>) => (await scene.bus.call(toolGateway.listCalls, { agentId: agent.id })).items;
+
+async function putSkill(agentId: string, files: Readonly<Record<string, string | Buffer>>): Promise<void> {
+  const tree = await Promise.all(
+    Object.entries(files).map(async ([path, content]) => {
+      const bytes = Buffer.from(content);
+      const digest = createHash('sha256').update(bytes).digest('hex');
+      await scene.bus.call(skillStore.putBlob, { digest, bytes: bytes.length, offset: 0, data: bytes.toString('base64') });
+      return { path, mode: 'file' as const, bytes: bytes.length, digest };
+    }),
+  );
+  await scene.bus.call(skillStore.putSkill, { agentId, files: tree });
+}
 
 verifies('R-MCP-13#1', 'clients of both eras see the snapshot’s tools under names of their own and call them, on any replica', async () => {
   const agent = await scene.agent();
@@ -354,6 +367,59 @@ it('the example of the documents lists and calls tools', async () => {
   expect((await example()).stdout).toMatch(/^mcp__one__count {2}Counts a name$/m);
   expect((await example('mcp__one__count', '{"name":"example"}')).stdout).toBe('count example\n');
   await expect(example('mcp__one__count', '{}')).rejects.toMatchObject({ code: 1, stdout: expect.stringContaining('BAD_ARGUMENTS') });
+});
+
+it('skills of the snapshot are served by the skills extension, to clients of both eras, byte for byte', async () => {
+  const agent = await scene.agent();
+  const other = await scene.agent();
+  const files = {
+    'SKILL.md': '---\nname: brewing\ndescription: How to brew tea.\nlicense: MIT\nmetadata:\n  author: someone\n---\n\nBoil water.\n',
+    'references/deep/LEAVES.md': '\uFEFFGreen, black.\n',
+    'assets/pot.bin': Buffer.from([0, 255, 254, 1]),
+  };
+  await putSkill(agent.id, files);
+  await putSkill(other.id, { 'SKILL.md': '---\nname: roasting\ndescription: How to roast.\n---\n\nSlowly.\n' });
+  const { token } = await tokenOf(agent);
+  for (const era of ['legacy', 'modern'] as const) {
+    const client = await connect(token, { era, fetch: alternating() });
+    const skills = new SkillsClient(client);
+    expect([skills.supported, skills.directoryRead]).toEqual([true, true]);
+    const { skills: listed } = await skills.list();
+    expect(listed.map(({ uri }) => uri)).toContain('skill://brewing/SKILL.md');
+    expect(listed.map(({ uri }) => uri)).not.toContain('skill://roasting/SKILL.md');
+    const { skill } = await skills.get('skill://brewing/SKILL.md');
+    expect(skill.frontmatter).toEqual({
+      name: 'brewing',
+      description: 'How to brew tea.',
+      license: 'MIT',
+      metadata: { author: 'someone' },
+    });
+    for (const [path, content] of Object.entries(files))
+      expect(await skills.read(skill, path)).toMatchObject({ verified: true, bytes: new Uint8Array(Buffer.from(content)) });
+    expect((await skills.readDirectory('skill://brewing')).resources.map(({ name, mimeType }) => [name, mimeType])).toEqual([
+      ['SKILL.md', 'text/markdown'],
+      ['assets', 'inode/directory'],
+      ['references', 'inode/directory'],
+    ]);
+    expect((await skills.readDirectory('skill://brewing/references/deep')).resources.map(({ uri }) => uri)).toEqual([
+      'skill://brewing/references/deep/LEAVES.md',
+    ]);
+    for (const uri of ['skill://roasting/SKILL.md', 'skill://brewing', 'skill://brewing/../roasting/SKILL.md', 'skill://none/SKILL.md'])
+      await expect(skills.get(uri)).rejects.toMatchObject({ code: -32602 });
+    await expect(client.readResource({ uri: 'skill://roasting/SKILL.md' })).rejects.toMatchObject({ code: -32602 });
+    await expect(client.readResource({ uri: 'skill://brewing/none.md' })).rejects.toMatchObject({ code: -32602 });
+    await expect(skills.readDirectory('skill://brewing/none')).rejects.toMatchObject({ code: -32602 });
+  }
+  // One that is switched off is not there any more, and who listens hears of it.
+  let changes = 0;
+  const listener = await connect(token, {
+    options: { listChanged: { resources: { autoRefresh: false, onChanged: () => void changes++ } } },
+  });
+  const { skill } = await new SkillsClient(listener).get('skill://brewing/SKILL.md');
+  await scene.bus.call(skillStore.disableSkill, { agentId: agent.id, name: 'brewing' });
+  await until(() => changes > 0);
+  expect((await new SkillsClient(listener).list()).skills.map(({ uri }) => uri)).not.toContain('skill://brewing/SKILL.md');
+  await expect(new SkillsClient(listener).read(skill)).rejects.toMatchObject({ code: -32602 });
 });
 
 it('a list that changes is told to who listens, and one that does not is not', async () => {

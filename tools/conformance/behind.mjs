@@ -1,16 +1,42 @@
 // What stands behind the edge while the suite runs, and a way in for it: the suite cannot send a token, so that one is put in here.
-import { createServer, request } from 'node:http';
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { createServer, request } from 'node:http';
 import { fileURLToPath } from 'node:url';
 
 const PROGRAM = fileURLToPath(new URL('./upstream.mjs', import.meta.url));
 /** Every tool may be called, and servers may ask for completions: the client is the suite. */
 const policyOf = (servers) => ({
   servers,
+  skills: 'all',
   rules: [{ allow: 'mcp__*' }],
   serverRequests: { sampling: 'ask' },
   limits: { callsPerMinute: 1_000_000 },
 });
+
+/** What an agent's session has to know; the suite looks into folders of the first by name. */
+const SKILLS = [
+  {
+    'SKILL.md':
+      '---\nname: abacus\ndescription: How to count on an abacus.\nlicense: MIT\n---\n\nBegin on the right; see references/BEADS.md.\n',
+    'references/BEADS.md': '# Beads\n\nOnes and fives.\n',
+    'references/more/FRAME.md': '# Frame\n\nOf wood.\n',
+  },
+  { 'SKILL.md': '---\nname: roasting\ndescription: How to roast coffee.\nmetadata:\n  level: "2"\n---\n\nSlowly.\n' },
+];
+
+async function giveSkills(send, agentId) {
+  for (const skill of SKILLS) {
+    const files = [];
+    for (const [path, text] of Object.entries(skill)) {
+      const bytes = Buffer.from(text);
+      const digest = createHash('sha256').update(bytes).digest('hex');
+      await send('PUT', '/v1/blob/skill', { digest, bytes: bytes.length, offset: 0, data: bytes.toString('base64') });
+      files.push({ path, mode: 'file', bytes: bytes.length, digest });
+    }
+    await send('PUT', `/v1/skill/${agentId}`, { files });
+  }
+}
 
 export class Behind {
   constructor(name, url, stop) {
@@ -46,6 +72,7 @@ export class Behind {
     ]) {
       const agentId = `conformance-${servers.length}`;
       await send('PUT', `/v1/agent/${agentId}`, { model: 'none', policy: policyOf(servers) });
+      await giveSkills(send, agentId);
       const edge = await send('POST', '/v1/edge-token', { name: 'conformance', agentId, principal: 'user:conformance', names: 'plain' });
       const door = await openDoor(`${stack.edgeUrl}?first=${slugs[0]}`, edge.token);
       all.push(new Behind(name, door.url, door.close));

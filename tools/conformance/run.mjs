@@ -1,4 +1,4 @@
-// `npm run conformance`: the public conformance suite of MCP against the edge, in front of one server and of three whose names collide; and
+// `npm run conformance`: the public conformance suite of MCP and the MCP Inspector against the edge, in front of one server and of three whose names collide; and
 // against the broker, which is the client of every server that the suite makes up. `-- --leg client` or `server` runs one of the two.
 // A scenario counts only with at least one check that succeeded: one that was skipped proves nothing.
 import { execFile } from 'node:child_process';
@@ -10,6 +10,7 @@ import { parseArgs, promisify } from 'node:util';
 import { openStack } from '../../bench/stack.mjs';
 import { Behind } from './behind.mjs';
 import { Driver } from './driver.mjs';
+import { inspect } from './inspect.mjs';
 import { CLIENT_SUITES, SUITES } from './suites.mjs';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
@@ -115,6 +116,7 @@ async function serverLeg(stack) {
   for (const suite of wanted(SUITES))
     for (const { name, url } of behinds)
       results.push(await attempt(suite, { leg: 'server', name: `the edge in front of ${name}`, args: ['server', '--url', url] }));
+  if (values.only === undefined || values.only === 'inspector') for (const behind of behinds) results.push(...(await inspect(behind, say)));
   for (const behind of behinds) await behind.stop();
   return results;
 }

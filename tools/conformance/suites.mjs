@@ -12,6 +12,14 @@ const tasks = [
   ...['request-state-removal', 'required-task-error', 'status-notifications', 'wire-fields'],
 ].map((name) => [`tasks-${name}`, TASKS]);
 
+/** The skills extension is no part of a revision's requirements: its scenarios are asked for one by one. */
+const skills = ['enumeration', 'manifest', 'directory'].map((name) => ({
+  name: `0.2.0-alpha.12 skills-${name}`,
+  version: '0.2.0-alpha.12',
+  args: ['--scenario', `sep-2640-skills-${name}`, '--spec-version', '2026-07-28', '--force'],
+  baseline: {},
+}));
+
 export const SUITES = [
   { name: '0.1.16 all', version: '0.1.16', args: ['--suite', 'all'], baseline: { 'server-sse-polling': POLLING } },
   {
@@ -31,6 +39,7 @@ export const SUITES = [
       'input-required-result-multiple-input-requests': ROOTS,
     },
   },
+  ...skills,
 ];
 
 const NO_DOCUMENT = 'an issuer that publishes no document cannot say that it takes PKCE, and without that nobody is signed in';

@@ -89,6 +89,11 @@ verifies(
       { name: 'c' },
     ]);
     expect(server.asked.get('prompts/list')).toBe(3);
+    // Pages of two readings are never joined.
+    const another = 'f'.repeat(64);
+    const moved = { code: 'OFFERS_MOVED' };
+    await expect(nats.bus.call(mcpBroker.listOffers, { ...whose(run), kind: 'prompts', version: another })).rejects.toMatchObject(moved);
+    await expect(nats.bus.call(mcpBroker.skillPage, { serverId: paged.id, hash: another })).rejects.toMatchObject(moved);
     const bare = await upstream({}, { capabilities: { tools: {} } });
     const declared = await put('bare', bare.url);
     expect(await offered(runWith(declared), 'prompts')).toEqual([]);

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Bus } from '@ambit/bus';
 import { Fault, mcpBroker, mcpEdge, type JsonObject, type OfferKind, type Output } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
+import { placeIn } from './domain/cursor.js';
 import { CODE, isJson, RpcError, type Json } from './domain/json-rpc.js';
 import { serverIn, shownPrompts, shownResources, type Offer, type ShownOffer } from './domain/shown-offers.js';
 import type { Caller } from './edge-tokens.service.js';
@@ -104,10 +105,11 @@ export class Contents {
 
   /** What a stream compares: another one, another list. */
   async version(kind: 'prompts' | 'resources', who: Who): Promise<string> {
-    return this.#within(
-      who,
-      async (world) => (await this.bus.call(mcpBroker.listOffers, { ...scopeOf(world), kind }, who.caller.identity)).version,
-    );
+    return this.#within(who, async (world) => {
+      const { version } = await this.bus.call(mcpBroker.listOffers, { ...scopeOf(world), kind }, who.caller.identity);
+      // Skills are read as resources, and have no notification of their own.
+      return kind === 'prompts' ? version : `${version} ${world.record.skills.map(({ name, digest }) => `${name}@${digest}`).join(' ')}`;
+    });
   }
 
   /** Asks where a resource is: at the server that its address names, at the only one that has it, or at the one that comes first. */
@@ -194,9 +196,7 @@ const scopeOf = ({ run: { runId, sessionId } }: World) => ({ runId, sessionId })
 const sendingOf = ({ caller, signal }: Exchange) => ({ ...caller.identity, signal });
 
 function pageOf(key: string, offers: readonly (Offer | ShownOffer)[], cursor: unknown): Json {
-  if (cursor !== undefined && (typeof cursor !== 'string' || !/^\d{1,9}$/.test(cursor)))
-    throw new RpcError(CODE.invalidParams, 'params.cursor is not one that was given out here');
-  const from = Number(cursor ?? 0);
+  const from = placeIn(cursor);
   const items = offers.slice(from, from + PAGE).map(({ definition }) => definition);
   return { [key]: items, ...(from + PAGE < offers.length ? { nextCursor: String(from + PAGE) } : {}) };
 }

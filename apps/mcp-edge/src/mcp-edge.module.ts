@@ -12,6 +12,7 @@ import { LegacyClients } from './legacy.service.js';
 import { Methods } from './methods.service.js';
 import { ModernClients } from './modern.service.js';
 import { Seal } from './seal.js';
+import { Skills } from './skills.service.js';
 import { SnapshotReader } from './snapshot.reader.js';
 import { Streams } from './streams.service.js';
 import { Tombstones } from './tombstones.js';
@@ -21,7 +22,7 @@ import { Worlds } from './worlds.service.js';
   controllers: [HearingHandlers],
   providers: [
     ...[EdgeKernel, LegacyClients, ModernClients, Methods, Streams],
-    ...[Calls, Contents, Approvals, Decisions, Inflight, Artifacts],
+    ...[Calls, Contents, Skills, Approvals, Decisions, Inflight, Artifacts],
     ...[Worlds, SnapshotReader, EdgeTokens, Tombstones, Seal],
   ],
 })

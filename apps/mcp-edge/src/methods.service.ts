@@ -1,8 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { Calls } from './call.service.js';
 import { Contents } from './content.service.js';
+import { placeIn } from './domain/cursor.js';
 import { CODE, RpcError, type Json } from './domain/json-rpc.js';
 import type { Exchange } from './exchange.js';
+import { Skills } from './skills.service.js';
 import { Worlds } from './worlds.service.js';
 
 /** Tools of one page of the list. */
@@ -17,6 +19,7 @@ export class Methods {
     private readonly worlds: Worlds,
     calls: Calls,
     contents: Contents,
+    skills: Skills,
   ) {
     this.#methods = {
       'tools/list': (exchange) => this.#listTools(exchange),
@@ -25,7 +28,10 @@ export class Methods {
       'prompts/get': (exchange) => contents.getPrompt(exchange),
       'resources/list': (exchange) => contents.listResources(exchange),
       'resources/templates/list': (exchange) => contents.listTemplates(exchange),
-      'resources/read': (exchange) => contents.readResource(exchange),
+      'resources/read': async (exchange) => (await skills.read(exchange)) ?? contents.readResource(exchange),
+      'resources/directory/read': (exchange) => skills.readDirectory(exchange),
+      'skills/list': (exchange) => skills.list(exchange),
+      'skills/get': (exchange) => skills.get(exchange),
       'resources/subscribe': (exchange) => contents.follow(exchange, true),
       'resources/unsubscribe': (exchange) => contents.follow(exchange, false),
       'completion/complete': (exchange) => contents.complete(exchange),
@@ -50,11 +56,4 @@ export class Methods {
 
 function methodUnknown(method: string): RpcError {
   return new RpcError(CODE.methodNotFound, `There is no method ${method.slice(0, 100)} here`, { status: 404 });
-}
-
-function placeIn(cursor: unknown): number {
-  if (cursor === undefined) return 0;
-  if (typeof cursor !== 'string' || !/^\d{1,9}$/.test(cursor))
-    throw new RpcError(CODE.invalidParams, 'params.cursor is not one that was given out here');
-  return Number(cursor);
 }

@@ -22,6 +22,9 @@ const LISTS: ReadonlySet<string> = new Set([
   'resources/list',
   'resources/templates/list',
   'resources/read',
+  'resources/directory/read',
+  'skills/list',
+  'skills/get',
 ]);
 
 /** Clients of the stateless revision: each request says all that there is to know. */

@@ -11,5 +11,6 @@ export function capabilities(): Json {
     resources: { subscribe: true, listChanged: true },
     completions: {},
     logging: {},
+    extensions: { 'io.modelcontextprotocol/skills': { directoryRead: true } },
   };
 }

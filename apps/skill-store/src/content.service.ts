@@ -1,6 +1,8 @@
+import { isObject } from '@ambit/capability';
 import { fault, skillStore, type Parsed, type Returns } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { SkillBlobs } from './blobs.js';
+import { readFrontmatter } from './skill-file.reader.js';
 import { SkillRepository, type Version } from './skill.repository.js';
 
 /** Serves a skill's files by range. A name that is switched off or gone is not readable, whatever digest a snapshot pins. */
@@ -27,7 +29,24 @@ export class ContentService {
     };
   }
 
-  private async versionOf({ agentId, name, digest }: Parsed<typeof skillStore.readSkill>): Promise<Version> {
+  async describe(request: Parsed<typeof skillStore.describeSkill>): Promise<Returns<typeof skillStore.describeSkill>> {
+    const { tree } = await this.versionOf(request);
+    const manifest = tree.find(({ path }) => path === 'SKILL.md');
+    const bytes = manifest === undefined ? undefined : await this.blobs.read(manifest.digest);
+    const read = bytes === undefined ? undefined : readFrontmatter(bytes);
+    if (read === undefined || 'invalid' in read || !isObject(read.fields)) throw fault(skillStore.describeSkill, 'SKILL_NOT_FOUND');
+    return { files: [...tree], frontmatter: { ...read.fields } };
+  }
+
+  private async versionOf({
+    agentId,
+    name,
+    digest,
+  }: {
+    readonly agentId: string;
+    readonly name: string;
+    readonly digest?: string | undefined;
+  }): Promise<Version> {
     const own = await this.repository.find(agentId, name);
     // One that cannot be used takes no name from another; one that is switched off does.
     if (own?.version.valid === true) {

@@ -7,6 +7,12 @@ export const SKILL_FILE_BYTES = 5 * 1024 * 1024;
 
 /** Reads a SKILL.md: no anchors or aliases, no repeated keys; a value with an unquoted colon is tried again in quotes. */
 export function readSkillFile(bytes: Uint8Array, folder: string | null): SkillVerdict {
+  const read = readFrontmatter(bytes);
+  return 'invalid' in read ? read : judgeSkill(read.fields, folder);
+}
+
+/** The fields of a SKILL.md as they are written there, unjudged. */
+export function readFrontmatter(bytes: Uint8Array): { readonly fields: unknown } | { readonly invalid: string } {
   if (bytes.byteLength > SKILL_FILE_BYTES)
     return { invalid: `SKILL.md has ${bytes.byteLength} bytes; at most ${SKILL_FILE_BYTES} are taken` };
   let text: string;
@@ -21,7 +27,7 @@ export function readSkillFile(bytes: Uint8Array, folder: string | null): SkillVe
   if (parsed === undefined)
     return { invalid: 'the frontmatter of SKILL.md is not plain YAML: no aliases, no repeated keys, text with a colon in quotes' };
   if (!isStorable(parsed.value)) return { invalid: 'the frontmatter of SKILL.md holds characters that are no Unicode text' };
-  return judgeSkill(parsed.value, folder);
+  return { fields: parsed.value };
 }
 
 /** The value of a frontmatter's YAML; undefined where it is none, or has aliases or repeated keys. */

@@ -46,6 +46,9 @@ export class SkillHandlers {
   @Answers(s.readSkill) read(input: Parsed<typeof s.readSkill>) {
     return this.content.read(input);
   }
+  @Answers(s.describeSkill) describe(input: Parsed<typeof s.describeSkill>) {
+    return this.content.describe(input);
+  }
   @Answers(s.enableScript) enableScript(input: Parsed<typeof s.enableScript>, call: Call<typeof s.enableScript>) {
     return this.scripts.enable(input, call);
   }

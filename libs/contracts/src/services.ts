@@ -99,7 +99,7 @@ export const services = {
     stores: { reads: ['ambit_leases_5s'], writes: { ambit_leases_5s: ['instance.'] }, journal: [], consumes: [] },
   },
   'skill-store': {
-    answers: [k.listAudit, k.putBlob, k.putSkill, k.getSkill, k.listSkills, k.enableSkill, k.disableSkill, k.deleteSkill, k.effectiveSkills, k.readSkill, k.enableScript, k.disableScript, k.readScript, k.putContribution, k.revokeOwner, k.previewImport, k.executeImport],
+    answers: [k.listAudit, k.putBlob, k.putSkill, k.getSkill, k.listSkills, k.enableSkill, k.disableSkill, k.deleteSkill, k.effectiveSkills, k.readSkill, k.describeSkill, k.enableScript, k.disableScript, k.readScript, k.putContribution, k.revokeOwner, k.previewImport, k.executeImport],
     calls: [s.getAgent],
     emits: [k.skillChanged, k.auditAppended],
     hears: [],
@@ -144,7 +144,7 @@ export const services = {
   },
   'mcp-edge': {
     answers: [],
-    calls: [adminApi.resolveEdgeToken, s.openEdge, s.readSnapshot, s.getInteraction, s.listInteractions, s.decideInteraction, s.withdrawInteraction, g.executeCall, g.cancelCall, g.getArtifact, b.cataloguePage, b.listOffers, b.getPrompt, b.readResource, b.completeArgument, b.subscribeResource, b.unsubscribeResource, b.resultPage],
+    calls: [adminApi.resolveEdgeToken, s.openEdge, s.readSnapshot, s.getInteraction, s.listInteractions, s.decideInteraction, s.withdrawInteraction, g.executeCall, g.cancelCall, g.getArtifact, b.cataloguePage, b.listOffers, b.getPrompt, b.readResource, b.completeArgument, b.subscribeResource, b.unsubscribeResource, b.resultPage, k.describeSkill, k.readSkill],
     emits: [],
     hears: [b.catalogueChanged, s.agentChanged, s.interactionRequested, s.interactionSettled, g.toolsChanged, k.skillChanged, p.pluginChanged],
     enqueues: [],

@@ -74,6 +74,10 @@ export const skillStore = {
     summary: 'A range of one file of a skill, by the digest that a snapshot pins', input: z.object({ agentId: AgentId, name: SkillName, digest: Hex64.optional(), path: FilePath.default('SKILL.md'), offset: z.int().min(0).default(0), length: z.int().min(1).max(256 * 1024).default(256 * 1024) }),
     output: z.object({ text: z.string().optional(), data: z.string().optional().meta({ description: 'base64, where the bytes are not UTF-8 text' }), bytes: z.int(), next: z.int().nullable(), files: z.array(z.string()).max(512) }), errors: { SKILL_NOT_FOUND: skillUnknown, FILE_NOT_FOUND: { status: 404, retry: 'never', message: 'The skill has no such file' } }, idempotent: true,
   }),
+  describeSkill: rpc('ambit.rpc.skill-store.v1.skill.describe', {
+    summary: 'The files of a skill with their digests, and its frontmatter as it was written, by the digest that a snapshot pins',
+    input: z.object({ agentId: AgentId, name: SkillName, digest: Hex64 }), output: z.object({ files: z.array(FileEntry).max(4_096), frontmatter: JsonObject }), errors: { SKILL_NOT_FOUND: skillUnknown }, idempotent: true,
+  }),
   enableScript: rpc('ambit.rpc.skill-store.v1.script.enable', {
     summary: 'Let an agent run a script of one of its skills, its own or a plugin’s: of this version, and of no later one',
     input: z.object({ agentId: AgentId, name: SkillName, digest: Hex64, path: ScriptPath }), output: z.object({ digest: Hex64, scripts: z.array(ScriptPath) }),

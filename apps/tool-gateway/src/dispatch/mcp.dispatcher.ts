@@ -216,5 +216,6 @@ function sent(dispatch: Dispatch, error: unknown): DispatchEnd {
     error.code === 'TOOL_FAILED'
   )
     return stopped('failed', error.code, { data: error.data, message: error.message });
-  return stopped('indeterminate', 'INDETERMINATE');
+  // Whoever looks into a parked call begins with what its owner knew.
+  return stopped('indeterminate', 'INDETERMINATE', error.code === 'INDETERMINATE' ? { message: error.message } : {});
 }
