@@ -149,14 +149,11 @@ export class PluginService {
   async slots({ projectId }: Parsed<typeof pluginRegistry.pluginSlots>): Promise<Returns<typeof pluginRegistry.pluginSlots>> {
     const rows = await this.repository.list({ projectId }, { limit: 1_000 });
     const plugins = await Promise.all(
-      rows.map(async (row) => ({
-        id: row.id,
-        version: (await this.packageOf(row)).manifest.version,
-        digest: row.digest,
-        state: viewState(row.state),
-        ...(row.state === 'enabled' ? row.contributes : NOTHING),
-        agents: [],
-      })),
+      rows.map(async (row) => {
+        const { version, agents } = (await this.packageOf(row)).manifest;
+        const contributes = row.state === 'enabled' ? { ...row.contributes, agents } : { ...NOTHING, agents: [] };
+        return { id: row.id, version, digest: row.digest, state: viewState(row.state), ...contributes };
+      }),
     );
     return { epoch: rows.reduce((sum, row) => sum + row.epoch, 0), plugins };
   }

@@ -19,7 +19,11 @@ export function viewOf(installation: Installation, found: Package): Plugin {
     wanted: installation.wanted,
     reason: installation.reason,
     quarantined: installation.quarantined === installation.digest,
-    contributes: { ...installation.contributes, tools: [], agents: [] },
+    contributes: {
+      ...installation.contributes,
+      tools: [],
+      agents: installation.state === 'enabled' ? manifest.agents.map(({ name }) => name) : [],
+    },
     settings: manifest.settings,
     inert: manifest.inert,
     warnings: manifest.warnings,

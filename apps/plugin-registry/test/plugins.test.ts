@@ -180,3 +180,33 @@ it('hands a package to runners, and forgets an uninstalled plugin', async () => 
   expect(await nats.bus.call(pluginRegistry.uninstallPlugin, { id: 'greeter' })).toEqual({ uninstalled: true });
   await expect(nats.bus.call(pluginRegistry.getPlugin, { id: 'greeter' })).rejects.toMatchObject({ code: 'PLUGIN_UNKNOWN' });
 });
+
+it('offers the presets of agents/*.md of a plugin that is on, and leaves out what is none', async () => {
+  const presets = {
+    'agents/reviewer.md':
+      '---\nname: reviewer\ndescription: "Reviews code"\ntools: [read, "mcp__*"]\npermissions: role(owner, master)\n---\n\nYou review.\n',
+    'agents/plain.md': '---\ndescription: Plain\n---\nDo.',
+    'agents/exec.md': '---\ndescription: Takes a name of the platform\n---\nDo.',
+    'agents/nobody.md': '---\npermissions: user()\n---\nDo.',
+    'agents/none.md': 'No front matter.',
+  };
+  const { warnings } = await install({ 'plugin.json': JSON.stringify({ ...MANIFEST, name: 'staffed' }), ...presets });
+  for (const left of ['exec', 'nobody', 'none']) expect(warnings.join('\n')).toContain(`agents/${left}.md`);
+  const agents = async () => (await slots()).plugins.find(({ id }) => id === 'staffed')?.agents;
+  expect(await agents()).toEqual([]);
+  expect(await nats.bus.call(pluginRegistry.enablePlugin, { id: 'staffed' })).toMatchObject({
+    contributes: { agents: ['plain', 'reviewer'] },
+  });
+  expect(await agents()).toEqual([
+    { name: 'plain', description: 'Plain', instructions: 'Do.', tools: null },
+    {
+      name: 'reviewer',
+      description: 'Reviews code',
+      instructions: 'You review.',
+      tools: ['read', 'mcp__*'],
+      permissions: ['role(owner, master)'],
+    },
+  ]);
+  await nats.bus.call(pluginRegistry.disablePlugin, { id: 'staffed' });
+  expect(await agents()).toEqual([]);
+});

@@ -1,5 +1,5 @@
 import type { Call } from '@ambit/bus';
-import { excerptOf, readSnapshot, resolveSubagents } from '@ambit/capability';
+import { allowsPreset, excerptOf, readSnapshot, resolveSubagents, type SnapshotRecord } from '@ambit/capability';
 import { DELEGATION, fault, sessionService, type Agent, type Output, type Parsed, type Principal } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { agents, withFresh } from './agent.repository.js';
@@ -9,6 +9,7 @@ import { nextOf, promptOf } from './domain/delegation.js';
 import { hasEnded } from './domain/run-state.js';
 import { userEntry } from './domain/tape.js';
 import type { Whose } from './domain/world.js';
+import { FenceReader } from './fence.service.js';
 import { Endings } from './ending.service.js';
 import { uuidV7 } from './ids.js';
 import type { Prepared } from './ingress.service.js';
@@ -29,6 +30,7 @@ type Own = Parsed<typeof sessionService.getDelegation>;
 /** A child that is ready to begin: its session, and what it may see. */
 interface Ready {
   readonly index: number;
+  readonly offer: Offer;
   readonly whose: Whose;
   readonly session: SessionRecord;
   readonly prepared: Prepared;
@@ -39,6 +41,8 @@ interface Sender {
   readonly principal: Principal;
   readonly roles: readonly string[];
 }
+
+type Offer = NonNullable<SnapshotRecord['subagents']>[number];
 
 const LOG_BYTES = 2_000;
 
@@ -51,6 +55,7 @@ export class DelegationService {
     private readonly launcher: Launcher,
     private readonly whose: WhoseReader,
     private readonly endings: Endings,
+    private readonly fences: FenceReader,
   ) {}
 
   /** Decided anew from policy, slots and kind of session as they are now. The same call again is the same delegation. */
@@ -59,12 +64,12 @@ export class DelegationService {
       const known = await delegations.byOperation(this.transactions.read, input.operationId);
       if (known !== undefined) return publicDelegation(known);
       const { parent, agent, sender } = await this.#parent(input.runId);
-      const slots = await this.#slots(agent, parent, input);
-      await this.#refuseUnseen(input);
+      const offered = await this.#offered(input.runId);
+      const slots = await this.#slots(agent, { parent, offered }, input);
       const first = input.mode === 'chain' ? input.tasks.slice(0, 1) : input.tasks;
       const ready: Ready[] = [];
       for (const [index, task] of first.entries())
-        ready.push(await this.#prepare(parent, { index, slotId: task.slotId, agent: slots[index], sender }, call));
+        ready.push(await this.#prepare(parent, { index, offer: offered.get(task.slotId), agent: slots[index], sender }, call));
       return this.transactions.run(async (unit) => {
         const own = { agent, ancestors: [], session: parent };
         if (!(await this.whose.hold(unit, own, ...ready.map(({ whose }) => whose))))
@@ -155,8 +160,9 @@ export class DelegationService {
       if (!(await this.#isStill(parent, delegation.runId)))
         return this.#end({ sessionId: parent.id, id }, { status: 'cancelled', reason: 'the session has another agent now' });
       const child = await agents.find(this.transactions.read, task.agentId);
-      const ready =
-        child === undefined || !child.enabled ? undefined : await this.#prepare(parent, { ...task, agent: child, sender: delegation });
+      const offer = (await this.#offered(delegation.runId)).get(task.slotId);
+      const isGone = child === undefined || !child.enabled || offer === undefined;
+      const ready = isGone ? undefined : await this.#prepare(parent, { index: task.index, offer, agent: child, sender: delegation });
       await this.transactions.run(async (unit) => {
         const isThere = ready === undefined ? sessions.hold(unit.sql, parent) : this.whose.hold(unit, { ...ready.whose, session: parent });
         if (!(await isThere)) return;
@@ -199,14 +205,36 @@ export class DelegationService {
     return { parent, agent, sender: run };
   }
 
+  /** Whom a run was offered, by name. What it was not offered it cannot ask for, whatever the policy says by now. */
+  async #offered(runId: string): Promise<ReadonlyMap<string, Offer>> {
+    const db = this.transactions.read;
+    const run = await runs.find(db, runId);
+    const [row, mapping] =
+      run === undefined
+        ? []
+        : await Promise.all([snapshots.find(db, run.fingerprint), snapshots.mapping(db, run.sessionId, run.fingerprint)]);
+    const offers = row === undefined ? [] : (readSnapshot(row.text, row.fingerprint).subagents ?? []);
+    const owners = offers.flatMap(({ preset }) => preset?.owner ?? []);
+    const fences = owners.length === 0 ? new Map<string, number>() : await this.fences.of(owners);
+    // A preset leaves with its plugin.
+    const isThere = ({ preset }: Offer) => preset === undefined || (fences.get(preset.owner) ?? 0) <= (mapping?.owners[preset.owner] ?? 0);
+    return new Map(offers.filter(isThere).map((offer) => [offer.name, offer]));
+  }
+
   /** The agent of each task's slot. */
-  async #slots(agent: Agent, parent: SessionRecord, { tasks }: Start): Promise<Agent[]> {
+  async #slots(
+    agent: Agent,
+    { parent, offered }: { readonly parent: SessionRecord; readonly offered: ReadonlyMap<string, Offer> },
+    { tasks }: Start,
+  ): Promise<Agent[]> {
     const knownAgents = (await agents.enabled(this.transactions.read)).map(({ id }) => id);
-    const { reason, slots } = resolveSubagents({ agent, sessionKind: parent.kind, subagents: agent.policy.subagents, knownAgents });
+    const { presets: allowed, subagents } = agent.policy;
+    const presets = [...offered.values()].filter(({ name, preset }) => preset !== undefined && allowsPreset(allowed, name));
+    const { reason, slots } = resolveSubagents({ agent, sessionKind: parent.kind, subagents, knownAgents, presets });
     if (reason !== null) throw fault(sessionService.startDelegation, 'SUBAGENT_UNAVAILABLE', { reason });
     const found: Agent[] = [];
     for (const { slotId } of tasks) {
-      const slot = slots.find(({ name }) => name === slotId);
+      const slot = offered.has(slotId) ? slots.find(({ name }) => name === slotId) : undefined;
       const child = slot === undefined ? undefined : await agents.find(this.transactions.read, slot.agent);
       if (child === undefined) throw fault(sessionService.startDelegation, 'SUBAGENT_UNAVAILABLE', { reason: 'no_valid_slots' });
       found.push(child);
@@ -214,36 +242,31 @@ export class DelegationService {
     return found;
   }
 
-  /** What the run was not offered it cannot ask for, whatever the policy says by now. */
-  async #refuseUnseen({ runId, tasks }: Start): Promise<void> {
-    const run = await runs.find(this.transactions.read, runId);
-    const row = run === undefined ? undefined : await snapshots.find(this.transactions.read, run.fingerprint);
-    const offered = row === undefined ? [] : (readSnapshot(row.text, row.fingerprint).subagents ?? []).map(({ name }) => name);
-    if (tasks.some(({ slotId }) => !offered.includes(slotId)))
-      throw fault(sessionService.startDelegation, 'SUBAGENT_UNAVAILABLE', { reason: 'no_valid_slots' });
-  }
-
   async #prepare(
     parent: SessionRecord,
-    task: { readonly index: number; readonly slotId: string; readonly agent: Agent | undefined; readonly sender: Sender },
+    task: { readonly index: number; readonly offer: Offer | undefined; readonly agent: Agent | undefined; readonly sender: Sender },
     within?: Call,
   ): Promise<Ready> {
-    const { index, slotId, agent, sender } = task;
-    if (agent === undefined) throw fault(sessionService.startDelegation, 'SUBAGENT_UNAVAILABLE', { reason: 'no_valid_slots' });
-    const session = childOf(agent, { parent, slot: slotId }, new Date());
+    const { index, offer, agent, sender } = task;
+    if (agent === undefined || offer === undefined)
+      throw fault(sessionService.startDelegation, 'SUBAGENT_UNAVAILABLE', { reason: 'no_valid_slots' });
+    const session = childOf(agent, { parent, slot: offer.name, tools: offer.preset?.tools ?? null }, new Date());
     const whose = await this.whose.ofMessage(agent, session, sender);
-    return { index, whose, session, prepared: await this.snapshots.prepare(whose, within) };
+    return { index, offer, whose, session, prepared: await this.snapshots.prepare(whose, within) };
   }
 
   async #launch(unit: Unit, delegation: DelegationRecord, child: Ready & { readonly previous: string | null }): Promise<void> {
-    const { index, whose, session, prepared, previous } = child;
+    const { index, offer, whose, session, prepared, previous } = child;
     const task = delegation.tasks.find((one) => one.index === index);
     if (task === undefined) throw new Error(`delegation ${delegation.id} has no task ${index}`);
     await sessions.create(unit.sql, session, null);
     const { principal, roles } = delegation;
     const run = await this.launcher.launch(unit, { agent: whose.agent, session, prepared, principal, roles, replyTo: null });
     if (run === undefined) throw new Error('a run with a fresh id exists already');
-    const entry = userEntry({ content: promptOf(task, previous), media: [] }, { runId: run.id, originRunId: run.originRunId });
+    const entry = userEntry(
+      { content: promptOf(task, { previous, preset: offer.preset?.instructions ?? null }), media: [] },
+      { runId: run.id, originRunId: run.originRunId },
+    );
     await tape.append(unit, session.id, [entry]);
     await delegations.taskStarted(unit, delegation.id, { index, sessionId: session.id });
   }

@@ -21,6 +21,7 @@ export function newSession(agent: Agent, opening: Opening, now: Date): SessionRe
     workspaceId: workspaceId ?? null,
     parentSessionId: null,
     slot: null,
+    slotTools: null,
     adapter,
     endpoint,
     scene: scene ?? 'private',
@@ -40,8 +41,8 @@ export function forkOf(agent: Agent, { thread, ...of }: SessionRecord, now: Date
 /** A subagent's session: at most the parent's mode and skills, in the parent's place and workspace, for the parent's principal. */
 export function childOf(
   agent: Agent,
-  { parent, slot }: { readonly parent: SessionRecord; readonly slot: string },
+  { parent, slot, tools }: { readonly parent: SessionRecord; readonly slot: string; readonly tools: readonly string[] | null },
   now: Date,
 ): SessionRecord {
-  return { ...forkOf(agent, parent, now), kind: 'subagent', parentSessionId: parent.id, slot };
+  return { ...forkOf(agent, parent, now), kind: 'subagent', parentSessionId: parent.id, slot, slotTools: tools };
 }

@@ -1,13 +1,17 @@
 import { PermissionMode, Principal, type Session } from '@ambit/contracts';
+import { z } from 'zod';
 import { Overtaken } from './agent.repository.js';
 import type { Place } from './domain/cursor.js';
 import type { Reader, Unit } from './transactions.repository.js';
 
+const SlotTools = z.array(z.string()).nullable();
 type SessionRow = NonNullable<Awaited<ReturnType<Reader['session']['findUnique']>>>;
 
 /** A session with what only its owner reads of it. */
 export interface SessionRecord extends Session {
   readonly scene: 'private' | 'group' | 'channel';
+  /** Of a preset's session: globs of the tools that it sees; null is all. */
+  readonly slotTools: readonly string[] | null;
 }
 
 function sessionOf(row: SessionRow): SessionRecord {
@@ -22,6 +26,7 @@ function sessionOf(row: SessionRow): SessionRecord {
     workspaceId: row.workspaceId,
     parentSessionId: row.parentSessionId,
     slot: row.slot,
+    slotTools: SlotTools.parse(row.slotTools),
     adapter: row.adapter,
     endpoint: row.endpoint,
     scene: row.scene === 'group' || row.scene === 'channel' ? row.scene : 'private',
@@ -34,7 +39,7 @@ function sessionOf(row: SessionRow): SessionRecord {
 }
 
 /** What leaves the service of a session. */
-export function publicSession({ scene: _scene, ...session }: SessionRecord): Session {
+export function publicSession({ scene: _scene, slotTools: _tools, ...session }: SessionRecord): Session {
   return session;
 }
 
@@ -121,9 +126,10 @@ export const sessions = {
 
   /** False where another message made the conversation's session first. */
   async create(db: Reader, session: SessionRecord, conversationKey: string | null): Promise<boolean> {
-    const { skills, principal, createdAt, updatedAt, ...rest } = session;
+    const { skills, principal, createdAt, updatedAt, slotTools, ...rest } = session;
     const data = {
       ...rest,
+      ...(slotTools === null ? {} : { slotTools: [...slotTools] }),
       conversationKey,
       principal,
       principalId: principal.id,

@@ -1,8 +1,17 @@
 // Long because one started service shows all of it: what messages and their senders decide about a snapshot.
-import { permitChecker, sessionService, type Agent, type Explanation, type Input, type MessageIn, type Output } from '@ambit/contracts';
+import {
+  permitChecker,
+  sessionService,
+  type Agent,
+  type AgentPreset,
+  type Explanation,
+  type Input,
+  type MessageIn,
+  type Output,
+} from '@ambit/contracts';
 import { silentLog, Responder } from '@ambit/bus';
 import { afterAll, afterEach, beforeAll, expect, jest } from '@jest/globals';
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { Ingress } from '../src/ingress.service.js';
 import { alice, bob, codeOf, Fixture } from './fixture.js';
 import { registration, server, toolset } from './world.js';
@@ -370,5 +379,74 @@ verifies(
       detail: 'question belongs to the platform',
     });
     expect(reserved.chain).toContainEqual({ step: 'source', verdict: 'info', code: 'SOURCE', detail: 'part of the platform' });
+  },
+);
+
+const PLUGIN = { id: 'kit', version: '1.0.0', digest: '0'.repeat(64), state: 'enabled' as const, servers: [], skills: [] };
+const preset = (name: string, more: Partial<AgentPreset> = {}): AgentPreset => ({
+  name,
+  description: `Does ${name}`,
+  instructions: `You do ${name}.`,
+  tools: null,
+  ...more,
+});
+
+verifies(
+  ['R-INGRESS-18#1', 'R-INGRESS-18#2'],
+  'of plugins’ presets those are offered that the policy allows, and no other can be asked for',
+  async () => {
+    const presets = { 'review-*': 'allow', 'review-secrets': 'deny', 'for-*': 'allow' } as const;
+    const policy = { servers: null, skills: null, plugins: null, presets };
+    const agent = await agentWith({ look: {}, change: {} }, { policy });
+    const agents = [
+      preset('review-code', { tools: ['look', 'mcp__*'] }),
+      preset('review-secrets'),
+      preset('painter'),
+      preset('for-members', { permissions: ['role(member)'] }),
+    ];
+    fixture.world.plugins = [
+      { ...PLUGIN, agents },
+      { ...PLUGIN, id: 'off', state: 'disabled', agents: [preset('review-texts')] },
+    ];
+    fixture.world.tools.push(registration('subagent_orchestrator', { exposure: 'system-model', access: 'delegation' }));
+    fixture.world.changed();
+    const { runId, sessionId, record } = await given(agent);
+    expect(record.subagents.map(({ name }) => name)).toEqual(['review-code']);
+    expect(JSON.stringify(record)).not.toContain('review-secrets');
+    expect((await given(agent, { ...CHAT, roles: ['member'] })).record.subagents.map(({ name }) => name)).toEqual([
+      'for-members',
+      'review-code',
+    ]);
+
+    const start = (slotId: string, of = runId) =>
+      fixture.bus.call(sessionService.startDelegation, {
+        runId: of,
+        operationId: randomBytes(32).toString('hex'),
+        tasks: [{ slotId, title: 'It', prompt: 'Look into it.' }],
+      });
+    for (const forged of ['review-secrets', 'painter', 'for-members', 'review-texts', 'review-nothing', 'any'])
+      expect({ forged, code: await codeOf(start(forged)) }).toEqual({ forged, code: 'SUBAGENT_UNAVAILABLE' });
+    const { tasks } = await start('review-code');
+    const child = tasks[0]?.sessionId ?? '';
+    expect(await fixture.bus.call(sessionService.getSession, { id: child })).toMatchObject({
+      agentId: agent.id,
+      parentSessionId: sessionId,
+      slot: 'review-code',
+    });
+    const { items } = await fixture.bus.call(sessionService.listRuns, { sessionId: child });
+    expect((await recordOf(items[0]?.fingerprint ?? '')).tools).toEqual(['look']);
+    const tape = await fixture.bus.call(sessionService.listTape, { sessionId: child });
+    expect(JSON.stringify(tape.items[0]?.content)).toContain('You do review-code.\\n\\nLook into it.');
+    expect((await explain(child, 'change')).summary).toContain('NOT_IN_PRESET');
+
+    // Allowed no more: nothing new is started, and what works so may do nothing.
+    await fixture.bus.call(sessionService.putAgent, {
+      id: agent.id,
+      policy: { ...policy, presets: { ...presets, 'review-code': 'deny' } },
+    });
+    expect(await codeOf(start('review-code'))).toBe('SUBAGENT_UNAVAILABLE');
+    const { ancestors } = await fixture.bus.call(sessionService.getAuthority, { runId: items[0]?.id ?? '' });
+    expect(ancestors[0]?.policy?.rules).toMatchObject([{ decision: 'deny', tool: '*' }]);
+    fixture.world.plugins = [];
   },
 );

@@ -195,7 +195,10 @@ verifies(
     const preset = (name: string) => ({
       name,
       description: 'Helps',
-      content: { model: 'another', provider: 'another', match: [{ adapter }] },
+      instructions: 'Be another',
+      tools: null,
+      // As whoever wrote it may have thought.
+      ...{ model: 'another', provider: 'another', match: [{ adapter }] },
     });
     give({ plugins: [{ ...PLUGIN, agents: [preset(agent.id), preset('default'), preset('zealous')] }] });
     expect(await match(message)).toEqual(before);

@@ -1,4 +1,4 @@
-import type { Exposure, Owner, Reason, ServerState, ToolDefinition, ToolEffect, ToolRegistration } from '@ambit/contracts';
+import type { AgentPreset, Exposure, Owner, Reason, ServerState, ToolDefinition, ToolEffect, ToolRegistration } from '@ambit/contracts';
 import type { z } from 'zod';
 import type { Filterable, Subject, SubjectField } from './filters.js';
 import type { CataloguePolicy } from './policy.js';
@@ -99,6 +99,8 @@ export interface PluginState extends Filterable {
   readonly id: string;
   readonly version: string;
   readonly state: 'enabled' | 'disabled' | 'unavailable';
+  /** The specialists that it brings. */
+  readonly agents?: readonly AgentPreset[];
 }
 
 /** Everything that shapes one run's catalogue, each part from its owner. */
@@ -114,6 +116,8 @@ export interface CompositionInput {
     /** Null: all that the policy allows. */
     readonly selectedSkills: readonly string[] | null;
     readonly activeSkills: readonly string[];
+    /** Globs of the tools that a preset leaves; absent where the session is none's. */
+    readonly onlyTools?: readonly string[];
   };
   readonly subject: Subject | null;
   readonly builtins: Source<BuiltinRegistration>;
@@ -139,11 +143,13 @@ export type ReasonCode =
   | 'FILTERED_SCOPE'
   | 'NAME_RESERVED'
   | 'NOT_THIS_AGENT'
+  | 'NOT_IN_PRESET'
   | 'PLUGIN_DISABLED'
   | 'PLUGIN_NOT_ALLOWED'
   | 'PLUGIN_POLICY_DENIED'
   | 'PLUGIN_UNAVAILABLE'
   | 'POLICY_UNREADABLE'
+  | 'PRESET_NOT_ALLOWED'
   | 'SCHEMA_INVALID'
   | 'SCRIPTS_UNAVAILABLE'
   | 'SERVER_DEGRADED'

@@ -1,6 +1,7 @@
 import { byCodeUnit, canonicalJson, inCanonicalOrder, NotCanonical } from './canonical.js';
 import type { BuiltinRegistration, CompositionInput, ReasonCode, WorkerTool, WorkerToolset } from './compose-input.js';
 import type { FilterVerdict } from './filters.js';
+import { matchesGlob } from './glob.js';
 import type { Candidate, Ledger } from './ledger.js';
 import type { CataloguePolicy } from './policy.js';
 import { COMMAND_TOOL, registrationProblem, RESERVED_TABLE } from './reserved.js';
@@ -158,6 +159,20 @@ export function nameProblem(name: string): Refusal | null {
   return name.length <= TOOL_NAME_MAX && /^[A-Za-z0-9_-]+$/.test(name)
     ? null
     : { code: 'SCHEMA_INVALID', detail: 'a tool name has 1 to 64 letters, digits, _ and -' };
+}
+
+/** Of a preset's session, the tools that it leaves. What is nobody's to switch stays. */
+export function ofPreset(
+  candidates: readonly ToolCandidate[],
+  { only, ledger }: { readonly only: readonly string[] | undefined; readonly ledger: Ledger },
+): readonly ToolCandidate[] {
+  if (only === undefined) return candidates;
+  return candidates.filter(
+    ({ candidate, tool }) =>
+      tool.exposure === 'system-model' ||
+      only.some((glob) => matchesGlob(glob, tool.name)) ||
+      ledger.out(candidate, 'NOT_IN_PRESET', 'the preset that this session works as does not list it'),
+  );
 }
 
 /** Settles who has which name, applies the agent's aliases, and answers the tools of the record, by name. */

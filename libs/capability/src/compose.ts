@@ -1,15 +1,13 @@
-import { byCodeUnit } from './canonical.js';
 import type { Composition, CompositionInput, Source } from './compose-input.js';
-import type { FilterVerdict } from './filters.js';
 import { Ledger } from './ledger.js';
 import { composePlugins } from './compose-plugins.js';
 import { composeServers } from './compose-servers.js';
 import { composeSkills } from './compose-skills.js';
-import { builtinCandidates, settleTools, workerCandidates } from './compose-tools.js';
+import { composeSubagents } from './compose-subagents.js';
+import { builtinCandidates, ofPreset, settleTools, workerCandidates } from './compose-tools.js';
 import { cataloguePolicyHash, composeCatalogue, NOTHING_ALLOWED, type CataloguePolicy } from './policy.js';
 import { RESERVED_TABLE_VERSION } from './reserved.js';
 import { SNAPSHOT_FORMAT, SNAPSHOT_SCHEMA_VERSION } from './snapshot.js';
-import { resolveSubagents } from './subagents.js';
 
 /**
  * Puts together what one run may see: the record that is hashed and stored, and for every candidate the reason why it is in or out. Pure: the order of
@@ -21,10 +19,11 @@ export function compose(input: CompositionInput): Composition {
   const plugins = composePlugins(itemsOf('plugins', input.plugins, ledger), { policy, ledger, failed: input.plugins.state === 'failed' });
   const servers = composeServers(itemsOf('servers', input.servers, ledger), { policy, ledger, plugins, switches: input.switches });
   const skills = composeSkills(itemsOf('skills', input.skills, ledger), { policy, ledger, plugins, servers: servers.records, input });
-  const subagents = subagentsOf(input, { policy, ledger });
+  const subagents = composeSubagents(input, { policy, ledger, plugins });
   const builtins = builtinCandidates(itemsOf('builtins', input.builtins, ledger), { input, policy, ledger, skills, subagents });
   const workers = workerCandidates(itemsOf('toolsets', input.toolsets, ledger), { input, policy, ledger });
-  const tools = settleTools([...builtins, ...workers, ...servers.tools], { policy, ledger });
+  const candidates = ofPreset([...builtins, ...workers, ...servers.tools], { only: input.session.onlyTools, ledger });
+  const tools = settleTools(candidates, { policy, ledger });
   return {
     record: {
       format: SNAPSHOT_FORMAT,
@@ -66,26 +65,4 @@ function policyOf(input: CompositionInput, ledger: Ledger): CataloguePolicy {
     'a policy that cannot be read allows nothing',
   );
   return NOTHING_ALLOWED;
-}
-
-function subagentsOf(input: CompositionInput, { policy, ledger }: { readonly policy: CataloguePolicy; readonly ledger: Ledger }) {
-  const candidate = (name: string) => ({ kind: 'subagent' as const, name, owner: 'user', slot: `user/subagents/${name}` });
-  const passed = new Map<string, FilterVerdict[]>();
-  const resolved = resolveSubagents({
-    agent: input.agent,
-    sessionKind: input.session.kind,
-    subagents: policy.subagents,
-    knownAgents: input.knownAgents,
-    accepts: (name, slot) => {
-      const verdicts = ledger.filter(candidate(name), slot);
-      if (verdicts !== null) passed.set(name, verdicts);
-      return verdicts !== null;
-    },
-  });
-  for (const slot of resolved.slots) ledger.in(candidate(slot.name), `runs ${slot.agent}`, passed.get(slot.name));
-  for (const { name, detail } of resolved.problems) ledger.out(candidate(name), 'SLOT_INVALID', detail);
-  if (resolved.reason === 'unsupported_session') {
-    for (const name of Object.keys(policy.subagents).sort(byCodeUnit)) ledger.out(candidate(name), 'SUBAGENT_UNAVAILABLE', resolved.reason);
-  }
-  return resolved;
 }

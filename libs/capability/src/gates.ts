@@ -5,7 +5,7 @@ import { targetHash } from './operation-id.js';
 import { allows } from './policy.js';
 import { QUESTION_TOOL, readQuestion } from './question.js';
 import type { SnapshotTool } from './snapshot.js';
-import { resolveSubagents, slotsNamed } from './subagents.js';
+import { presetsMeant, resolveSubagents, slotsNamed } from './subagents.js';
 
 /** One gate: what it is called, the step of the execution order it belongs to, and what it says. Null lets the call pass. */
 export interface Gate {
@@ -212,6 +212,7 @@ function delegationGate({ input, values }: GateState): Stop | null {
     sessionKind: run.sessionKind,
     subagents: policy.subagents,
     knownAgents: run.knownAgents,
+    presets: presetsMeant(policy, values),
   });
   if (reason !== null) return refuse('SUBAGENT_UNAVAILABLE', { reason });
   const gone = slotsNamed(values).find((named) => !slots.some(({ name }) => name === named));

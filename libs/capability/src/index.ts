@@ -113,6 +113,7 @@ export { QUESTION_TOOL, readQuestion } from './question.js';
 export { argumentAt, evaluateRules, matchesRule, ruleText, type RuleSubject, type RuleVerdict } from './rules.js';
 export {
   delegationEffect,
+  allowsPreset,
   policyInSlot,
   resolveSubagents,
   slotsNamed,

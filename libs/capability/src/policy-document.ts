@@ -85,6 +85,7 @@ export const PolicyDocument = z
     tools: z.strictObject({ disabled: z.array(Name).max(500).default([]) }).prefault({}),
     aliases: z.record(z.string().regex(/^[A-Za-z0-9_-]{1,64}$/), z.string().min(1).max(128)).default({}),
     subagents: WrittenSubagents.default({}),
+    presets: Policy.shape.presets,
     limits: Limits.prefault({}),
     whileBusy: z.enum(['queue', 'refuse', 'steer']).default('queue'),
     serverRequests: ServerRequests.optional(),

@@ -6,7 +6,7 @@ type Names = z.output<typeof NameList>;
 type Subagents = Policy['subagents'];
 
 /** The part of a policy that shapes what a run sees; the rest is authority, read at dispatch. */
-export type CataloguePolicy = Pick<Policy, 'servers' | 'plugins' | 'skills' | 'disabledTools' | 'aliases' | 'subagents'>;
+export type CataloguePolicy = Pick<Policy, 'servers' | 'plugins' | 'skills' | 'disabledTools' | 'aliases' | 'subagents' | 'presets'>;
 
 const MODES: readonly PermissionMode[] = ['default', 'auto_approve', 'full_access'];
 
@@ -45,6 +45,7 @@ export function cataloguePolicyHash(policy: CataloguePolicy): string {
     disabledTools: sorted(policy.disabledTools),
     aliases: policy.aliases,
     subagents: sortedRecord(policy.subagents),
+    ...(Object.keys(policy.presets).length === 0 ? {} : { presets: policy.presets }),
   });
 }
 
@@ -61,10 +62,19 @@ export function composeCatalogue(own: CataloguePolicy, ancestors: readonly Catal
       disabledTools: sorted([...narrowed.disabledTools, ...ancestor.disabledTools]),
       aliases: narrowed.aliases,
       subagents: narrowed.subagents,
+      presets: narrowed.presets,
     }),
     own,
   );
 }
 
 /** The policy that allows nothing: what a policy that cannot be read means. */
-export const NOTHING_ALLOWED: CataloguePolicy = { servers: [], plugins: [], skills: [], disabledTools: [], aliases: {}, subagents: {} };
+export const NOTHING_ALLOWED: CataloguePolicy = {
+  servers: [],
+  plugins: [],
+  skills: [],
+  disabledTools: [],
+  aliases: {},
+  subagents: {},
+  presets: {},
+};

@@ -57,7 +57,10 @@ export type SnapshotPrompt = z.output<typeof SnapshotPrompt>;
 
 export const SnapshotPlugin = z.object({ id: z.string().min(1).max(64), version: z.string().max(100) });
 export const SnapshotServer = z.object({ serverId: Uuid, slug: Slug, owner: Owner, configGeneration: z.int().min(1), catalogHash: Hex64 });
-export const SnapshotSubagent = z.object({ name: Slug, agent: AgentId, description: z.string() });
+/** Of a subagent that a plugin brings: whose it is, what it is told, and which tools it sees of its agent's. */
+export const SnapshotPreset = z.object({ owner: Owner, instructions: z.string(), tools: z.array(z.string()).nullable() });
+export type SnapshotPreset = z.output<typeof SnapshotPreset>;
+export const SnapshotSubagent = z.object({ name: Slug, agent: AgentId, description: z.string(), preset: SnapshotPreset.optional() });
 export const Switches = z.object({ skills: z.boolean(), mcp: z.boolean(), mcpSkills: z.boolean() });
 export type Switches = z.output<typeof Switches>;
 

@@ -1,3 +1,4 @@
+import type { AgentPreset } from '@ambit/contracts';
 // Long because the compositions that must agree are read side by side: one table of inputs, one property beside each.
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
@@ -468,6 +469,17 @@ describe('fingerprint', () => {
     ['switch of servers', { switches: { skills: true, mcp: false, mcpSkills: true } }],
     ['description of a subagent', { policies: [openPolicy({ subagents: { reader: { agent: 'reader', description: 'reads' } } })] }],
   ];
+  const preset = (id: string, part: Partial<AgentPreset> = {}) => ({
+    policies: [openPolicy({ presets: { '*': 'allow' } })],
+    plugins: ok(plugin(id, { agents: [{ name: 'reviewer', description: 'reviews', instructions: 'Review.', tools: ['echo'], ...part }] })),
+  });
+  more.push(
+    ['preset of a plugin', preset('kit')],
+    ['preset of another plugin', preset('box')],
+    ['what a preset is told', preset('kit', { instructions: 'Review all.' })],
+    ['tools of a preset', preset('kit', { tools: ['add'] })],
+    ['tools that a preset says nothing of', preset('kit', { tools: null })],
+  );
   it.each(more)('moves with the %s', (_name, part) => {
     expect(print(world(part))).not.toBe(print(world()));
   });

@@ -14,7 +14,7 @@ export {
 } from './journal.js';
 export { AUDIT_TOGETHER, AuditAppended, auditEvent, AuditRecord } from './audit.js';
 export {
-  AgentId, Condition, demands, Exposure, FaultBodySchema, Hex64, Instant, JsonObject, Limits, MatchRule, matchRules, NameList, Owner, page, PageInput, PermissionMode, Permit, Policy, Principal, ProjectId,
+  AgentId, AgentPreset, Condition, demands, Exposure, FaultBodySchema, Hex64, Instant, JsonObject, Limits, MatchRule, matchRules, NameList, Owner, page, PageInput, PermissionMode, Permit, Policy, Principal, ProjectId,
   RetentionClass, Rule, ServerRequests, SetName, Slug, SubagentSlot, Target, ToolDefinition, ToolEffect, Uuid, Version, Via,
 } from './nouns.js';
 export { adminApi, DeliveryStatus, EdgeNames, EdgeToken, NOTIFIED_EVENTS, NotifiedEvent, Notify, NotifyDelivery, NotifySink, Role, RoleGrant, Token, WorkerCredential } from './admin-api.js';

@@ -109,6 +109,24 @@ export const demands = {
 
 export const SubagentSlot = z.object({ agent: z.union([z.literal('self'), AgentId]), servers: NameList.optional(), description: z.string().max(200).default(''), ...demands });
 
+/** Which presets of plugins an agent may start as subagents: by globs over their names. Denying beats allowing, and what none names is denied. */
+const Presets = z
+  .record(z.string().min(1).max(128), z.enum(['allow', 'deny']))
+  .refine((globs) => Object.keys(globs).length <= 100, 'at most a hundred globs')
+  .default({});
+
+/** A specialist that a plugin brings: the agent that starts it works as it, in a session of its own. It never takes a message from outside. */
+export const AgentPreset = z
+  .object({
+    name: Slug,
+    description: z.string().max(200).default(''),
+    instructions: z.string().max(16 * 1024).default(''),
+    tools: z.array(z.string().min(1).max(128)).max(200).nullable().default(null).meta({ description: 'Globs: it sees no other tools of those that its agent has; null = it says nothing of them' }),
+    ...demands,
+  })
+  .meta({ id: 'AgentPreset' });
+export type AgentPreset = z.output<typeof AgentPreset>;
+
 /** What servers get that ask for something back while they work on the agent's calls. Questions to a person need no permission: the person gives it. */
 export const ServerRequests = z
   .object({
@@ -129,6 +147,7 @@ export const Policy = z
     disabledTools: z.array(z.string().max(128)).max(500).default([]),
     aliases: z.record(z.string().regex(/^[A-Za-z0-9_-]{1,64}$/), z.string().max(128)).default({}),
     subagents: z.record(Slug, SubagentSlot).default({}),
+    presets: Presets,
     limits: Limits.prefault({}),
     whileBusy: z.enum(['queue', 'refuse', 'steer']).default('queue'),
     serverRequests: ServerRequests.optional(),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { auditEvent, auditReading } from './audit.js';
 import { event, rpc } from './kit/contract.js';
-import { Hex64, Instant, JsonObject, page, PageInput, ProjectId, SetName, Slug, Version } from './nouns.js';
+import { AgentPreset, Hex64, Instant, page, PageInput, ProjectId, SetName, Slug, Version } from './nouns.js';
 import { FileEntry } from './skill-file.js';
 import { skillStore } from './skill-store.js';
 
@@ -70,7 +70,7 @@ export const pluginRegistry = {
   enablePlugin: rpc('ambit.rpc.plugin-registry.v1.plugin.enable', { summary: 'Contribute everything or nothing', input: z.object({ id: PluginId }), output: Plugin, errors: { PLUGIN_UNKNOWN: pluginUnknown, ACTIVATION_FAILED: activation }, idempotent: true, timeoutMs: 60_000 }),
   disablePlugin: rpc('ambit.rpc.plugin-registry.v1.plugin.disable', { summary: 'Move the fence, revoke every slot everywhere, then answer', input: z.object({ id: PluginId }), output: Plugin, errors: { PLUGIN_UNKNOWN: pluginUnknown }, idempotent: true, timeoutMs: 60_000 }),
   uninstallPlugin: rpc('ambit.rpc.plugin-registry.v1.plugin.uninstall', { summary: 'Disable and forget', input: z.object({ id: PluginId }), output: z.object({ uninstalled: z.boolean() }), errors: { PLUGIN_UNKNOWN: pluginUnknown }, timeoutMs: 60_000 }),
-  pluginSlots: rpc('ambit.rpc.plugin-registry.v1.slot.list', { summary: 'What enabled plugins contribute, for ingress', input: z.object({ projectId: ProjectId }), output: z.object({ epoch: z.int(), plugins: z.array(z.object({ id: PluginId, version: z.string(), digest: Hex64, state: PluginState, servers: z.array(z.string()), skills: z.array(z.string()), agents: z.array(z.object({ name: Slug, description: z.string(), content: JsonObject })) })).max(1_000) }), idempotent: true }),
+  pluginSlots: rpc('ambit.rpc.plugin-registry.v1.slot.list', { summary: 'What enabled plugins contribute, for ingress', input: z.object({ projectId: ProjectId }), output: z.object({ epoch: z.int(), plugins: z.array(z.object({ id: PluginId, version: z.string(), digest: Hex64, state: PluginState, servers: z.array(z.string()), skills: z.array(z.string()), agents: z.array(AgentPreset).max(100) })).max(1_000) }), idempotent: true }),
   readPackage: rpc('ambit.rpc.plugin-registry.v1.package.read', { summary: 'The tree of an installed package, or a range of one file by digest; for runners', input: z.object({ id: PluginId, digest: Hex64, file: Hex64.optional(), offset: z.int().min(0).default(0) }), output: z.object({ tree: z.array(FileEntry).optional(), data: z.string().optional(), next: z.int().nullable() }), errors: { PLUGIN_UNKNOWN: pluginUnknown }, idempotent: true }),
 
   trustPublisher: rpc('ambit.rpc.plugin-registry.v1.publisher.trust', {

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { withoutPermissions } from './loose-server.js';
 import type { Draft } from './manifest.js';
 import { isObject, jsonOf, KeyTwice, PackageRefused, parsed, peek, sentence, unknownFields, type PackageFiles } from './package-files.js';
+import { readPresets } from './presets.js';
 import { ServerTransport, type PluginServer } from './server-transport.js';
 import { skillFoldersBelow, type PackageFormat } from './format.js';
 
@@ -32,7 +33,7 @@ const PluginJson = z.looseObject({
 });
 const Ours = z.strictObject({
   capabilities: z
-    .array(z.enum(['servers', 'skills']))
+    .array(z.enum(['servers', 'skills', 'agents']))
     .max(10)
     .optional(),
   platforms: z
@@ -64,6 +65,7 @@ function read(files: PackageFiles): Draft {
   const warnings = unknownFields(rest, KNOWN, 'plugin.json');
   const servers = readServers(files, warnings);
   const skills = skillFoldersBelow(files.paths, 'skills');
+  const agents = readPresets(files, warnings);
   for (const path of files.paths)
     if (/^skills\/.+\/SKILL\.md$/.test(path) && !skills.includes(path.slice(0, -'/SKILL.md'.length)))
       warnings.push(`${path}: skills lie one level below skills/; this one is ignored`);
@@ -75,7 +77,8 @@ function read(files: PackageFiles): Draft {
     publisher: author?.name ?? null,
     servers,
     skills: skills.slice(0, 200),
-    undeclared: Object.entries({ servers, skills }).flatMap(([kind, found]) =>
+    agents,
+    undeclared: Object.entries({ servers, skills, agents }).flatMap(([kind, found]) =>
       found.length > 0 && ours.capabilities?.every((one) => one !== kind) === true ? [kind] : [],
     ),
     platforms: ours.platforms ?? null,

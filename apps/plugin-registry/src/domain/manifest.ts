@@ -1,4 +1,4 @@
-import { PluginId, SourceFormat } from '@ambit/contracts';
+import { AgentPreset, PluginId, SourceFormat } from '@ambit/contracts';
 import { z } from 'zod';
 import { PluginServer } from './server-transport.js';
 
@@ -26,6 +26,8 @@ export const Manifest = z.object({
   servers: z.array(PluginServer).max(64),
   /** Folders that hold a SKILL.md, below the root. */
   skills: z.array(z.string()).max(200),
+  /** Specialists that agents may start as subagents. */
+  agents: z.array(AgentPreset).max(100).default([]),
   /** Kinds of what it contributes without having declared them; such a package is not switched on. */
   undeclared: z.array(z.string()).max(10).default([]),
   /** `linux` or `linux/x64`, of which one has to fit; null where it says nothing. */

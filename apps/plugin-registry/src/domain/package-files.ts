@@ -4,7 +4,8 @@ import { strictJson } from './strict-json.js';
 /** Bytes of a JSON file or a SKILL.md that is still read to understand a package. */
 export const TEXT_BYTES = 256 * 1024;
 /** Whether a file of a package is read to understand it. */
-export const isRead = (path: string): boolean => path.endsWith('.json') || path === 'SKILL.md' || path.endsWith('/SKILL.md');
+export const isRead = (path: string): boolean =>
+  path.endsWith('.json') || path === 'SKILL.md' || path.endsWith('/SKILL.md') || /^agents\/[^/]+\.md$/.test(path);
 
 /** A package as its manifest is read from: where every file is, and what stands in those that {@link isRead} names. */
 export interface PackageFiles {

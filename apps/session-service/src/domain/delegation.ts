@@ -47,9 +47,14 @@ export interface Brief {
   readonly expectedOutput: string | null;
 }
 
-/** What a subagent is told: its task, what is expected of it, and in a chain the result before it. */
-export function promptOf({ prompt, expectedOutput }: Brief, previous: string | null): string {
+/** What a subagent is told: who it is where it is a preset, its task, what is expected of it, and in a chain the result before it. */
+export function promptOf(
+  { prompt, expectedOutput }: Brief,
+  from: { readonly previous: string | null; readonly preset: string | null },
+): string {
+  const { previous, preset } = from;
   return [
+    ...(preset === null || preset === '' ? [] : [preset]),
     prompt,
     ...(expectedOutput === null ? [] : [`Expected result:\n${expectedOutput}`]),
     ...(previous === null ? [] : [`Result of the task before this one:\n${previous}`]),

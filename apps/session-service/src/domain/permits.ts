@@ -13,13 +13,14 @@ export function permitsAsked({ agent, ancestors }: Pick<Whose, 'agent' | 'ancest
   return platformPermitsOf([...demandsIn(seen), ...slots], adapter).slice(0, PERMITS_MAX);
 }
 
-function* demandsIn({ tools, heads, skills }: Seen): Iterable<Filterable> {
+function* demandsIn({ tools, heads, skills, slots }: Seen): Iterable<Filterable> {
   if (tools.ok) {
     yield* tools.value.tools;
     for (const toolset of tools.value.toolsets) yield* toolset.tools;
   }
   if (heads.ok) yield* heads.value.servers;
   if (skills.ok) yield* skills.value.skills;
+  if (slots.ok) for (const { agents } of slots.value.plugins) yield* agents;
 }
 
 interface AnswerTo {

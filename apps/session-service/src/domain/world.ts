@@ -43,7 +43,8 @@ export interface Whose {
   readonly agent: Agent;
   /** The agents of the sessions above, nearest first. */
   readonly ancestors: readonly Ancestor[];
-  readonly session: Pick<Session, 'id' | 'kind' | 'skills' | 'workspaceId' | 'version'> | null;
+  readonly session:
+    (Pick<Session, 'id' | 'kind' | 'skills' | 'workspaceId' | 'version'> & { readonly slotTools: readonly string[] | null }) | null;
   readonly subject: Subject | null;
   /** Whose own lists of servers count; null where only the agent is asked about. */
   readonly principalId: string | null;
@@ -63,6 +64,7 @@ const sessionOf = ({ session, activeSkills }: Whose): CompositionInput['session'
   kind: session?.kind ?? 'regular',
   selectedSkills: session?.skills ?? null,
   activeSkills: [...activeSkills],
+  ...(session === null || session.slotTools === null ? {} : { onlyTools: [...session.slotTools].sort() }),
 });
 
 const frame = (whose: Whose, switches: Switches) => ({
@@ -138,7 +140,9 @@ export function compositionOf(
       seen,
       rest.skills,
     ),
-    plugins: source(seen.slots, ({ plugins }) => plugins.map(({ id, version, state }): PluginState => ({ id, version, state }))),
+    plugins: source(seen.slots, ({ plugins }) =>
+      plugins.map(({ id, version, state, agents }): PluginState => ({ id, version, state, agents })),
+    ),
     knownAgents: seen.knownAgents.map(({ id }) => id),
   };
 }
