@@ -2,8 +2,9 @@ import { digestOfBytes, treeDigest, treeProblem } from '@ambit/bundle';
 import { SkillName, type FileEntry, type ImportFailure, type ImportFormat } from '@ambit/contracts';
 import { WITHOUT_EFFECT } from './domain/import-dialect.js';
 import type { Dialect, SkillFolder } from './domain/import-layouts.js';
+import { PAGE_ENDINGS } from './domain/import-page.js';
 import { readSkillFile } from './skill-file.reader.js';
-import { adaptSkillFile } from './skill-file.writer.js';
+import { adaptPage, adaptSkillFile, type AdaptedFile } from './skill-file.writer.js';
 import type { Version } from './skill.repository.js';
 
 /** A file of a source; `fresh` holds bytes that the store may not have yet. */
@@ -45,14 +46,14 @@ export async function readSkillFolder(
       if (file.fresh !== null) fresh.set(file.entry.digest, file.fresh);
       continue;
     }
-    const adapted = adaptSkillFile(await file.read(), { dialect, folder });
+    const adapted = adapt(await file.read(), dialect, path);
     manifest = adapted.bytes;
     lost.push(...adapted.dropped);
     const digest = digestOfBytes(manifest);
     entries.push({ ...file.entry, path: inSkill, bytes: manifest.byteLength, digest });
     fresh.set(digest, manifest);
   }
-  const verdict = readSkillFile(manifest, folder === '' ? null : folder.slice(folder.lastIndexOf('/') + 1));
+  const verdict = readSkillFile(manifest, folder === '' || dialect in PAGE_ENDINGS ? null : folder.slice(folder.lastIndexOf('/') + 1));
   const facts = 'invalid' in verdict ? null : verdict.facts;
   const name = facts?.name ?? nameOf(folder);
   const about = { folder, name, dropped: lost, source: `external:${format}/${facts?.name ?? folder}`.slice(0, 500), fresh };
@@ -68,6 +69,11 @@ export async function readSkillFolder(
     warnings: warnings.filter((one) => !WITHOUT_EFFECT.some((field) => one.includes(`"${field}"`))),
     failure: null,
   };
+}
+
+function adapt(bytes: Uint8Array, dialect: Dialect, path: string): AdaptedFile {
+  if (dialect !== 'standard' && dialect !== 'claude') return adaptPage(bytes, { dialect, path });
+  return adaptSkillFile(bytes, { dialect, folder: path.split('/').slice(0, -1).join('/') });
 }
 
 /** Of a skill that cannot be read, its folder's. */

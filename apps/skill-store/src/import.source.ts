@@ -4,7 +4,8 @@ import { fault, importPlaces, skillStore, type FileEntry, type ImportFormat, typ
 import { Injectable } from '@nestjs/common';
 import { AgentDirectory } from './agent.directory.js';
 import { SkillBlobs } from './blobs.js';
-import { DIALECTS, sortIntoSkills } from './domain/import-layouts.js';
+import { DIALECTS, sortIntoPages, sortIntoSkills } from './domain/import-layouts.js';
+import { PAGE_ENDINGS } from './domain/import-page.js';
 import { readSkillFolder, type Candidate, type SourceFile } from './import.candidate.js';
 import { SkillRepository } from './skill.repository.js';
 
@@ -87,14 +88,19 @@ export class ImportSources {
   async #ofFiles(format: ImportFormat, files: readonly SourceFile[]): Promise<Sourced> {
     const place = importPlaces[format];
     const byPath = new Map(files.map((file) => [file.entry.path, file]));
-    const { skills, misspelled, loose } = sortIntoSkills([...byPath.keys()], place);
+    const dialect = DIALECTS[format];
+    const paths = [...byPath.keys()];
+    const isOfFolders = dialect === 'standard' || dialect === 'claude';
+    const { skills, misspelled, loose } = isOfFolders ? sortIntoSkills(paths, place) : sortIntoPages(paths, place, dialect);
     if (skills.length + misspelled.length > SKILLS) throw refused(`there are more than ${SKILLS} skills; import them by parts`);
     if (skills.length + misspelled.length === 0)
-      throw refused(`there is no SKILL.md in ${place}, nor in another folder that is not hidden`);
+      throw refused(
+        `there is no ${isOfFolders ? 'SKILL.md' : `page (${PAGE_ENDINGS[dialect]})`} in ${place}, nor in another folder that is not hidden`,
+      );
     const candidates: Candidate[] = [];
     const names = new Set<string>();
     for (const skill of skills) {
-      const found = await readSkillFolder(skill, byPath, { format, dialect: DIALECTS[format] });
+      const found = await readSkillFolder(skill, byPath, { format, dialect });
       const isTaken = found.name !== null && names.has(found.name);
       if (found.name !== null) names.add(found.name);
       const reason = `another folder before it is the skill "${found.name}"`;

@@ -1,20 +1,37 @@
 import { splitFrontmatter } from '@ambit/capability';
 import { parseDocument } from 'yaml';
-import { adaptDialect, type Adapted } from './domain/import-dialect.js';
-import type { Dialect } from './domain/import-layouts.js';
+import { adaptDialect, type FolderDialect } from './domain/import-dialect.js';
+import { readPage, type PageDialect } from './domain/import-page.js';
 import { parseFrontmatter, readSkillFile, SKILL_FILE_BYTES } from './skill-file.reader.js';
 
+export interface AdaptedFile {
+  readonly bytes: Uint8Array;
+  /** What the tool would do with it and Ambit does not. */
+  readonly dropped: readonly string[];
+}
+
 /** A tool's SKILL.md as one of the specification: the same bytes where nothing is missing. What cannot be read is left for the validator. */
-export function adaptSkillFile(
-  bytes: Uint8Array,
-  from: { readonly dialect: Dialect; readonly folder: string },
-): { readonly bytes: Uint8Array; readonly dropped: Adapted['dropped'] } {
+export function adaptSkillFile(bytes: Uint8Array, from: { readonly dialect: FolderDialect; readonly folder: string }): AdaptedFile {
   const text = bytes.byteLength > SKILL_FILE_BYTES ? undefined : textOf(bytes);
-  const parts = text === undefined ? undefined : partsOf(text, from.dialect);
+  const parts = text === undefined ? undefined : partsOf(text, from.dialect === 'claude');
   const parsed = parts === undefined ? undefined : parseFrontmatter(parts.yaml);
   if (parts === undefined || parsed === undefined) return { bytes, dropped: [] };
   const { lines, dropped } = adaptDialect(fieldsOf(parsed.value), parts.body, from);
   return { bytes: lines.length === 0 ? bytes : join(`${lines.join('\n')}\n${parts.yaml}`, parts.body), dropped };
+}
+
+/** A tool's page as a SKILL.md: a front matter of ours before its own text. What cannot be read is left for the validator. */
+export function adaptPage(bytes: Uint8Array, { dialect, path }: { readonly dialect: PageDialect; readonly path: string }): AdaptedFile {
+  const text = bytes.byteLength > SKILL_FILE_BYTES ? undefined : textOf(bytes);
+  const parts = text === undefined ? undefined : partsOf(text, true);
+  const parsed = parts === undefined ? undefined : parseFrontmatter(parts.yaml);
+  if (parts === undefined || parsed === undefined) return { bytes, dropped: [] };
+  const file = path.slice(path.lastIndexOf('/') + 1);
+  const { name, description, dropped } = readPage(dialect, { fields: fieldsOf(parsed.value), body: parts.body, file });
+  const lines = Object.entries({ name, description }).flatMap(([key, value]) =>
+    value === null ? [] : `${key}: ${JSON.stringify(value)}\n`,
+  );
+  return { bytes: join(lines.join(''), parts.body), dropped };
 }
 
 /** The same SKILL.md under another name, or undefined where no way of writing it leaves the rest as it was. */
@@ -43,11 +60,11 @@ function rewrite(yaml: string, name: string): string {
   return String(document);
 }
 
-/** Where the tool takes a SKILL.md without a frontmatter, its text is all there is. */
-function partsOf(text: string, dialect: Dialect): { readonly yaml: string; readonly body: string } | undefined {
+/** Where the tool takes a file without a front matter, its text is all there is. */
+function partsOf(text: string, takesBare: boolean): { readonly yaml: string; readonly body: string } | undefined {
   const parts = splitFrontmatter(text);
   if (!('invalid' in parts)) return parts;
-  const isBare = dialect === 'claude' && !/^\uFEFF?---\r?\n/.test(text);
+  const isBare = takesBare && !/^\uFEFF?---\r?\n/.test(text);
   return isBare ? { yaml: '', body: text.replace(/^\uFEFF/, '') } : undefined;
 }
 

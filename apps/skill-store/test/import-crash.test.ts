@@ -1,42 +1,22 @@
 import { skillStore, type ImportSource } from '@ambit/contracts';
-import { openDatabase } from '@ambit/db';
-import { collect, startNats, startPostgres, startService, until, withClient, type TestNats, type TestPostgres } from '@ambit/testing';
+import { collect, until, withClient } from '@ambit/testing';
 import { afterAll, beforeAll, expect } from '@jest/globals';
 import fc from 'fast-check';
 import { verifies } from '../../../test/verifies.js';
-import { SkillStoreConfig } from '../src/config.js';
-import { SkillStoreModule } from '../src/skill-store.module.js';
-import { choose, startAgents } from './import-world.js';
-import { skillText, upload } from './upload.js';
+import { choose, ImportWorld } from './import-world.js';
+import { skillText } from './upload.js';
 
-let nats: TestNats;
-let postgres: TestPostgres;
-let agents: ReturnType<typeof startAgents>;
-let service: Awaited<ReturnType<typeof startService>>;
+let world: ImportWorld;
 beforeAll(async () => {
-  [nats, postgres] = await Promise.all([startNats(), startPostgres()]);
-  agents = startAgents(nats.connection);
-  service = await startService('skill-store', SkillStoreModule, {
-    nats,
-    postgres,
-    config: SkillStoreConfig,
-    database: openDatabase,
-    environment: { AMBIT_LOG_LEVEL: 'silent' },
-  });
+  world = await ImportWorld.start({ AMBIT_LOG_LEVEL: 'silent' });
   await sql(`CREATE FUNCTION public.crash() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(5); RETURN NULL; END $$`);
 }, 120_000);
-afterAll(async () => {
-  await service?.close();
-  await agents?.close();
-  await postgres?.stop();
-  await nats?.stop();
-});
+afterAll(() => world?.stop());
 
-const sql = (text: string): Promise<void> => withClient(postgres.url, async (client) => void (await client.query(text)));
-const put = async (agentId: string, name: string, body: string) =>
-  nats.bus.call(skillStore.putSkill, { agentId, files: await upload(nats.bus, { 'SKILL.md': skillText(name, body), 'other.md': body }) });
-const list = async (agentId: string) => (await nats.bus.call(skillStore.listSkills, { agentId })).items;
+const sql = (text: string): Promise<void> => withClient(world.postgres.url, async (client) => void (await client.query(text)));
+const put = (agentId: string, name: string, body: string) =>
+  world.putFiles(agentId, { 'SKILL.md': skillText(name, body), 'other.md': body });
 
 /** Everything that an import writes, in its order; a crash before or after the statement, or at the commit. */
 const STEPS = ['blob', 'blob_chunk', 'version', 'entry', 'epoch', 'outbox', 'audit'] as const;
@@ -44,12 +24,12 @@ const STEPS = ['blob', 'blob_chunk', 'version', 'entry', 'epoch', 'outbox', 'aud
 verifies('R-IMPORT-3#1', 'a crash at any step leaves all of the target as it was, and the next try makes all of it new', {
   timeoutMs: 60_000,
   shows: async () => {
-    const events = await collect(nats.connection, skillStore.skillChanged);
+    const events = await collect(world.connection, skillStore.skillChanged);
     /** How many events each target is to have had. */
     const expected: number[] = [];
     let crashes = 0;
     const strategy = fc.constantFrom('skip' as const, 'rename' as const, 'overwrite' as const);
-    const world = fc.record({
+    const cases = fc.record({
       skills: fc.uniqueArray(fc.record({ name: fc.constantFrom('one', 'two', 'three'), stands: fc.boolean(), onConflict: strategy }), {
         selector: ({ name }) => name,
         minLength: 1,
@@ -58,7 +38,7 @@ verifies('R-IMPORT-3#1', 'a crash at any step leaves all of the target as it was
       when: fc.constantFrom('BEFORE', 'AFTER', 'COMMIT'),
     });
     await fc.assert(
-      fc.asyncProperty(world, async ({ skills, step, when }) => {
+      fc.asyncProperty(cases, async ({ skills, step, when }) => {
         const isMoved = skills.some(({ stands, onConflict }) => !stands || onConflict !== 'skip');
         const number = expected.push(skills.filter(({ stands }) => stands).length + (isMoved ? 1 : 0));
         const target = `target-${number}`;
@@ -68,12 +48,12 @@ verifies('R-IMPORT-3#1', 'a crash at any step leaves all of the target as it was
           await put(origin, name, `New ${number}.`);
           if (stands) await put(target, name, `Old ${number}.`);
         }
-        const chosen = choose((await nats.bus.call(skillStore.previewImport, { agentId: target, source })).skills).map((choice) => ({
+        const chosen = choose((await world.bus.call(skillStore.previewImport, { agentId: target, source })).skills).map((choice) => ({
           ...choice,
           onConflict: skills.find(({ name }) => name === choice.name)?.onConflict ?? ('skip' as const),
         }));
-        const before = await list(target);
-        const execute = () => nats.bus.call(skillStore.executeImport, { agentId: target, source, skills: chosen });
+        const before = await world.list(target);
+        const execute = () => world.bus.call(skillStore.executeImport, { agentId: target, source, skills: chosen });
         await sql(
           when === 'COMMIT'
             ? `CREATE CONSTRAINT TRIGGER crash AFTER INSERT OR UPDATE ON skill_store."${step}" DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.crash()`
@@ -86,13 +66,13 @@ verifies('R-IMPORT-3#1', 'a crash at any step leaves all of the target as it was
         await sql(`DROP TRIGGER crash ON skill_store."${step}"`);
         if (crashed) {
           crashes += 1;
-          expect(await list(target)).toEqual(before);
+          expect(await world.list(target)).toEqual(before);
           await execute();
         }
-        const after = await list(target);
+        const after = await world.list(target);
         for (const { name, stands, onConflict } of skills) {
           const body = `${stands && onConflict !== 'overwrite' ? 'Old' : 'New'} ${number}.`;
-          const read = async (path: string) => (await nats.bus.call(skillStore.readSkill, { agentId: target, name, path })).text;
+          const read = async (path: string) => (await world.bus.call(skillStore.readSkill, { agentId: target, name, path })).text;
           expect([await read('SKILL.md'), await read('other.md')]).toEqual([skillText(name, body), body]);
           expect(after.some((one) => one.name === `${name}-copy`)).toBe(stands && onConflict === 'rename');
         }
@@ -116,25 +96,25 @@ verifies(
     const source: ImportSource = { kind: 'agent', agentId: 'quiet' };
     await put('quiet', 'calm', 'New.');
     const before = await put('stage', 'calm', 'Old.');
-    const shown = (await nats.bus.call(skillStore.previewImport, { agentId: 'stage', source })).skills;
+    const shown = (await world.bus.call(skillStore.previewImport, { agentId: 'stage', source })).skills;
     const execute = (onConflict: 'rename' | 'overwrite') =>
-      nats.bus.call(skillStore.executeImport, { agentId: 'stage', source, skills: choose(shown, onConflict) });
-    await withClient(postgres.url, async (client) => {
+      world.bus.call(skillStore.executeImport, { agentId: 'stage', source, skills: choose(shown, onConflict) });
+    await withClient(world.postgres.url, async (client) => {
       await client.query(`SELECT pg_advisory_lock(hashtextextended('skill-import.stage', 0))`);
       const waiting = Promise.allSettled([execute('overwrite'), execute('rename')]);
       const waiters = `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
       await until(async () => (await client.query(waiters)).rows.length === 2);
-      expect(await list('stage')).toEqual([before]);
-      const { skills } = await nats.bus.call(skillStore.effectiveSkills, { agentId: 'stage', plugins: [] });
+      expect(await world.list('stage')).toEqual([before]);
+      const { skills } = await world.bus.call(skillStore.effectiveSkills, { agentId: 'stage', plugins: [] });
       expect(skills.filter(({ owner }) => owner === 'user').map(({ digest }) => digest)).toEqual([before.digest]);
       const digest = shown[0]?.digest ?? '';
-      await expect(nats.bus.call(skillStore.readSkill, { agentId: 'stage', name: 'calm-copy', digest })).rejects.toMatchObject({
+      await expect(world.bus.call(skillStore.readSkill, { agentId: 'stage', name: 'calm-copy', digest })).rejects.toMatchObject({
         code: 'SKILL_NOT_FOUND',
       });
       expect(await waiting).toMatchObject([0, 1].map(() => ({ status: 'rejected', reason: { code: 'IMPORT_BUSY', retry: 'later' } })));
-      expect(await list('stage')).toEqual([before]);
+      expect(await world.list('stage')).toEqual([before]);
     });
     await execute('rename');
-    expect((await list('stage')).map(({ name }) => name)).toEqual(['calm', 'calm-copy']);
+    expect((await world.list('stage')).map(({ name }) => name)).toEqual(['calm', 'calm-copy']);
   },
 );

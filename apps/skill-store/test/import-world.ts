@@ -4,8 +4,23 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { Responder, silentLog, type Bus } from '@ambit/bus';
-import { fault, Policy, sessionService, skillStore, type FileEntry, type ImportChoice } from '@ambit/contracts';
+import {
+  fault,
+  Policy,
+  sessionService,
+  skillStore,
+  type FileEntry,
+  type ImportChoice,
+  type ImportFormat,
+  type ImportSource,
+  type Skill,
+} from '@ambit/contracts';
+import { openDatabase } from '@ambit/db';
+import { startNats, startPostgres, startService, type TestNats, type TestPostgres } from '@ambit/testing';
 import type { NatsConnection } from '@nats-io/nats-core';
+import { SkillStoreConfig } from '../src/config.js';
+import { SkillStoreModule } from '../src/skill-store.module.js';
+import { skillText, upload } from './upload.js';
 
 export interface BroughtFile {
   readonly path: string;
@@ -13,25 +28,6 @@ export interface BroughtFile {
   readonly executable: boolean;
 }
 const CORPUS = fileURLToPath(new URL('./corpus', import.meta.url));
-
-/** The owner of agents as a peer on the bus: those named `program…` run a program of their own, those named `no-…` are not there. */
-export function startAgents(connection: NatsConnection): Responder {
-  const responder = new Responder({ connection, log: silentLog });
-  responder.answer(sessionService.getAgent, ({ id }) => {
-    if (id.startsWith('no-')) throw fault(sessionService.getAgent, 'AGENT_UNKNOWN');
-    const at = new Date(0).toISOString();
-    return {
-      id,
-      kind: id.startsWith('program') ? ('acp' as const) : ('sdk' as const),
-      policy: Policy.parse({}),
-      version: 1,
-      policyVersion: 1,
-      createdAt: at,
-      updatedAt: at,
-    };
-  });
-  return responder;
-}
 
 /** What somebody has of one tool, by path below their home or project. */
 export async function corpus(format: string): Promise<BroughtFile[]> {
@@ -51,7 +47,7 @@ export function files(texts: Readonly<Record<string, string>>): BroughtFile[] {
   return Object.entries(texts).map(([path, text]) => ({ path, bytes: Buffer.from(text), executable: false }));
 }
 
-export async function putBytes(bus: Bus, bytes: Uint8Array): Promise<string> {
+async function putBytes(bus: Bus, bytes: Uint8Array): Promise<string> {
   const digest = createHash('sha256').update(bytes).digest('hex');
   for (let offset = 0; ;) {
     const data = Buffer.from(bytes.subarray(offset, offset + 256 * 1024)).toString('base64');
@@ -62,7 +58,7 @@ export async function putBytes(bus: Bus, bytes: Uint8Array): Promise<string> {
 }
 
 /** Uploads files; gives the entries that an import takes. */
-export async function brought(bus: Bus, all: readonly BroughtFile[]): Promise<FileEntry[]> {
+async function brought(bus: Bus, all: readonly BroughtFile[]): Promise<FileEntry[]> {
   const entries: FileEntry[] = [];
   for (const { path, bytes, executable } of all)
     entries.push({ path, mode: executable ? 'executable' : 'file', bytes: bytes.byteLength, digest: await putBytes(bus, bytes) });
@@ -102,4 +98,92 @@ export function choose(
   onConflict: ImportChoice['onConflict'] = 'skip',
 ): ImportChoice[] {
   return skills.flatMap(({ name, digest, replaces }) => (name === null || digest === null ? [] : [{ name, digest, replaces, onConflict }]));
+}
+
+export const from = (agentId: string): ImportSource => ({ kind: 'agent', agentId });
+
+/** The owner of agents as a peer on the bus: those named `program…` run a program of their own, those named `no-…` are not there. */
+function startAgents(connection: NatsConnection): Responder {
+  const responder = new Responder({ connection, log: silentLog });
+  responder.answer(sessionService.getAgent, ({ id }) => {
+    if (id.startsWith('no-')) throw fault(sessionService.getAgent, 'AGENT_UNKNOWN');
+    const at = new Date(0).toISOString();
+    return {
+      id,
+      kind: id.startsWith('program') ? ('acp' as const) : ('sdk' as const),
+      policy: Policy.parse({}),
+      version: 1,
+      policyVersion: 1,
+      createdAt: at,
+      updatedAt: at,
+    };
+  });
+  return responder;
+}
+
+type OnConflict = ImportChoice['onConflict'];
+
+/** A skill store on servers of its own, and what people do with it by hand. */
+export class ImportWorld {
+  private constructor(
+    readonly nats: TestNats,
+    readonly postgres: TestPostgres,
+    private readonly others: readonly { close(): Promise<void> }[],
+  ) {}
+
+  static async start(environment: Readonly<Record<string, string>> = {}): Promise<ImportWorld> {
+    const [nats, postgres] = await Promise.all([startNats(), startPostgres()]);
+    const agents = startAgents(nats.connection);
+    const about = { config: SkillStoreConfig, database: openDatabase, environment };
+    return new ImportWorld(nats, postgres, [await startService('skill-store', SkillStoreModule, { nats, postgres, ...about }), agents]);
+  }
+
+  async stop(): Promise<void> {
+    for (const other of this.others) await other.close();
+    await this.postgres.stop();
+    await this.nats.stop();
+  }
+
+  get bus(): Bus {
+    return this.nats.bus;
+  }
+  get connection(): NatsConnection {
+    return this.nats.connection;
+  }
+
+  async putFiles(agentId: string, texts: Readonly<Record<string, string>>): Promise<Skill> {
+    return this.bus.call(skillStore.putSkill, { agentId, files: await upload(this.bus, texts) });
+  }
+  put(agentId: string, name: string, body = 'Do it.'): Promise<Skill> {
+    return this.putFiles(agentId, { 'SKILL.md': skillText(name, body) });
+  }
+  get(agentId: string, name: string) {
+    return this.bus.call(skillStore.getSkill, { agentId, name });
+  }
+  async list(agentId: string): Promise<Skill[]> {
+    return (await this.bus.call(skillStore.listSkills, { agentId })).items;
+  }
+  async names(agentId: string): Promise<string[]> {
+    return (await this.list(agentId)).map(({ name }) => name);
+  }
+  async text(agentId: string, name: string, path = 'SKILL.md'): Promise<string | undefined> {
+    return (await this.bus.call(skillStore.readSkill, { agentId, name, path })).text;
+  }
+
+  preview(agentId: string, source: ImportSource) {
+    return this.bus.call(skillStore.previewImport, { agentId, source });
+  }
+  execute(agentId: string, source: ImportSource, skills: ImportChoice[]) {
+    return this.bus.call(skillStore.executeImport, { agentId, source, skills });
+  }
+  /** All that a preview shows, imported in one way. */
+  async bring(agentId: string, source: ImportSource, onConflict?: OnConflict) {
+    return this.execute(agentId, source, choose((await this.preview(agentId, source)).skills, onConflict));
+  }
+  async sent(all: readonly BroughtFile[], format: ImportFormat = 'agents'): Promise<ImportSource> {
+    return { kind: 'files', format, files: await brought(this.bus, all) };
+  }
+  async packed(archive: Uint8Array, format: ImportFormat = 'agents'): Promise<ImportSource> {
+    return { kind: 'archive', format, archive: await putBytes(this.bus, archive) };
+  }
 }

@@ -9,12 +9,13 @@ const SKILLS = 256;
 const Note = z.string().max(200);
 
 /** Whose layout files or an archive have: where the tool keeps skills, and what it reads in a SKILL.md that others do not. */
-export const ImportFormat = z.enum(['agents', 'claude-code', 'codex', 'cursor', 'cursor-project', 'opencode', 'goose', 'kilocode', 'copilot-user']).meta({ id: 'ImportFormat' });
+export const ImportFormat = z.enum(['agents', 'claude-code', 'codex', 'cursor', 'cursor-project', 'opencode', 'goose', 'kilocode', 'copilot-user', 'windsurf', 'copilot', 'kiro', 'antigravity']).meta({ id: 'ImportFormat' });
 export type ImportFormat = z.output<typeof ImportFormat>;
-/** Where each tool keeps its skills, each a folder with a SKILL.md: below a home folder, or below a project. */
+/** Where each tool keeps its skills, below a home folder or below a project: folders with a SKILL.md; of the last four, pages of Markdown. */
 export const importPlaces: Readonly<Record<ImportFormat, string>> = {
   agents: '.agents/skills', 'claude-code': '.claude/skills', codex: '.codex/skills', cursor: '.cursor/skills', 'cursor-project': '.cursor/skills',
   opencode: '.opencode/skills', goose: '.config/goose/skills', kilocode: '.kilocode/skills', 'copilot-user': '.copilot/skills',
+  windsurf: '.windsurf/rules', copilot: '.github/prompts', kiro: '.kiro/steering', antigravity: '.agent/workflows',
 };
 
 /** Where skills come from: an agent of Ambit, or uploaded bytes. No path of any machine is part of it; a file's path is its place below the folder that was sent. */

@@ -1,4 +1,5 @@
-import type { Dialect } from './import-layouts.js';
+/** What of a tool's own differs from the Agent Skills specification: with `claude` a skill may take its name and description from elsewhere. */
+export type FolderDialect = 'standard' | 'claude';
 
 export interface Adapted {
   /** Lines to put in front of the frontmatter. */
@@ -16,7 +17,7 @@ const COMMAND = /(^|[\s(])!`[^`\n]+`/m;
 export function adaptDialect(
   fields: Readonly<Record<string, unknown>>,
   body: string,
-  { dialect, folder }: { readonly dialect: Dialect; readonly folder: string },
+  { dialect, folder }: { readonly dialect: FolderDialect; readonly folder: string },
 ): Adapted {
   const dropped = WITHOUT_EFFECT.filter((field) => Object.hasOwn(fields, field)).map((field) => `the field "${field}" has no effect`);
   if (COMMAND.test(body)) dropped.push('commands in the text (!`…`) are not run');
@@ -24,17 +25,17 @@ export function adaptDialect(
   if (dialect === 'claude') {
     const name = folder.slice(folder.lastIndexOf('/') + 1);
     if (!Object.hasOwn(fields, 'name') && name !== '') lines.push(`name: ${JSON.stringify(name)}`);
-    const description = firstParagraph(body);
-    if (!Object.hasOwn(fields, 'description') && description !== '') lines.push(`description: ${JSON.stringify(description)}`);
+    const description = textOfParagraph(body);
+    if (!Object.hasOwn(fields, 'description') && description !== undefined) lines.push(`description: ${JSON.stringify(description)}`);
   }
   return { lines, dropped };
 }
 
-/** The first paragraph that is no heading, in one line. */
-function firstParagraph(body: string): string {
-  const paragraph = body
+/** The first paragraph that is no heading, in one line; undefined where there is none. */
+export function textOfParagraph(text: string): string | undefined {
+  const paragraph = text
     .split(/\n\s*\n/)
     .map((part) => part.replace(/^#.*$/gm, '').trim())
     .find((part) => part !== '');
-  return (paragraph ?? '').replace(/\s+/g, ' ').slice(0, DESCRIPTION_MAX);
+  return paragraph?.replace(/\s+/g, ' ').slice(0, DESCRIPTION_MAX);
 }

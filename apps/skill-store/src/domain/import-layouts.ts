@@ -1,9 +1,9 @@
 import type { ImportFormat } from '@ambit/contracts';
+import type { FolderDialect } from './import-dialect.js';
+import { PAGE_ENDINGS, type PageDialect } from './import-page.js';
 
-/** What of a tool's own differs from the Agent Skills specification; `claude` lets a skill take its name and description from elsewhere. */
-export type Dialect = 'standard' | 'claude';
-
-/** How each tool reads its SKILL.md files. */
+export type Dialect = FolderDialect | PageDialect;
+/** How each tool writes its skills. */
 export const DIALECTS: Readonly<Record<ImportFormat, Dialect>> = {
   agents: 'standard',
   'claude-code': 'claude',
@@ -14,11 +14,15 @@ export const DIALECTS: Readonly<Record<ImportFormat, Dialect>> = {
   goose: 'standard',
   kilocode: 'standard',
   'copilot-user': 'standard',
+  windsurf: 'windsurf',
+  copilot: 'copilot',
+  kiro: 'kiro',
+  antigravity: 'antigravity',
 };
 
 /** One skill's folder among the files of a source. */
 export interface SkillFolder {
-  /** With forward slashes; '' where the source itself is one skill. */
+  /** With forward slashes; '' where the source itself is one skill. Of a tool that writes pages, the page. */
   readonly folder: string;
   /** Path in the source → path in the skill. */
   readonly files: ReadonlyMap<string, string>;
@@ -67,6 +71,23 @@ export function sortIntoSkills(paths: readonly string[], place: string): Sorted 
   return {
     skills,
     misspelled: misspelled.filter((folder) => !folders.includes(folder)).sort(),
+    loose: sorted.filter((path) => !taken.has(path)),
+  };
+}
+
+/** Sorts the files of a tool that writes pages: each page that lies directly in its folder is a skill, whatever else there is is none. */
+export function sortIntoPages(paths: readonly string[], place: string, dialect: PageDialect): Sorted {
+  const sorted = [...paths].sort();
+  const inPlace = sorted.filter((path) => placeOf(path, place) !== undefined);
+  const inFolder = (path: string): string => path.slice(placeOf(path, place)?.length ?? 0).replace(/^\//, '');
+  const pages = (inPlace.length > 0 ? inPlace : sorted).filter(
+    (path) => path.endsWith(PAGE_ENDINGS[dialect]) && !/(^|\/)\./.test(inFolder(path)),
+  );
+  const depth = Math.min(...pages.map((path) => depthOf(inFolder(path))));
+  const taken = new Set(pages.filter((path) => depthOf(inFolder(path)) === depth));
+  return {
+    skills: [...taken].map((path) => ({ folder: path, files: new Map([[path, 'SKILL.md']]), dropped: [] })),
+    misspelled: [],
     loose: sorted.filter((path) => !taken.has(path)),
   };
 }
