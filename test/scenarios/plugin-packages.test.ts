@@ -25,7 +25,7 @@ let system: System;
 let bus: Bus;
 beforeAll(async () => {
   system = await startSystem({
-    services: ['skill-store', 'mcp-broker', 'session-service', 'plugin-registry'],
+    services: ['skill-store', 'mcp-broker', 'mcp-runner', 'session-service', 'plugin-registry'],
     environment: { AMBIT_PLUGIN_PLATFORM: 'linux/x64' },
   });
   bus = system.bus;
@@ -42,58 +42,59 @@ const invalid = (path: string, reason: string) => ({
   data: { path: expect.stringContaining(path), reason: expect.stringContaining(reason) },
 });
 
-it('installs and switches on one plugin of each format', async () => {
-  const notes = await install(filesOf('deepchat'));
+const installArchive = async (files: Files): Promise<Plugin> => {
+  const archive = zipSync(Object.fromEntries(Object.entries(files).map(([path, text]) => [`folder/${path}`, Buffer.from(text)])));
+  return bus.call(pluginRegistry.installPlugin, { archive: await uploadTo(bus, archive), unsigned: 'allow' });
+};
+/** How each server of a plugin is reached, once those that are processes were started and listed. */
+async function started(id: string): Promise<object[]> {
+  const servers = await serversOf(id);
+  for (const server of servers)
+    if (server.transport.type === 'stdio')
+      expect(await bus.call(mcpBroker.testServer, { id: server.id })).toMatchObject({ state: 'connected', reason: null, tools: 1 });
+  return servers.map(({ transport }) => transport);
+}
+
+it('installs and switches on one plugin of each format, and its servers start', async () => {
+  const notes = await installArchive(filesOf('deepchat'));
   expect(notes).toMatchObject({ id: DEEPCHAT.id, sourceFormat: 'deepchat', publisher: 'Example', inert: [{ kind: 'settings-page' }] });
   expect(notes.warnings.join()).toContain('autoApprove');
   await enable(notes.id);
-  expect(await serversOf(notes.id)).toMatchObject([{ transport: { type: 'stdio', command: './bin/notes', args: ['serve'] } }]);
+  expect(await started(notes.id)).toMatchObject([{ type: 'stdio', command: './bin/notes', args: ['serve'] }]);
 
-  const deploy = await install(filesOf('claude-code'));
-  expect(deploy.inert).toEqual(
-    expect.arrayContaining([
-      { kind: 'command', path: 'commands/ship.md' },
-      { kind: 'hook', path: 'hooks/hooks.json' },
-    ]),
-  );
+  const deploy = await installArchive(filesOf('claude-code'));
+  const inert = [
+    { kind: 'command', path: 'commands/ship.md' },
+    { kind: 'hook', path: 'hooks/hooks.json' },
+  ];
+  expect(deploy.inert).toEqual(expect.arrayContaining(inert));
   const [setting] = deploy.settings;
   expect(setting).toMatchObject({ key: 'user_config.token', title: 'Token', secret: expect.stringMatching(/^plugin-deploy-kit-/) });
-  await expect(enable(deploy.id)).rejects.toMatchObject({
-    code: 'ACTIVATION_FAILED',
-    data: { reason: expect.stringContaining('SECRET_UNKNOWN') },
-  });
+  const withoutSecret = { code: 'ACTIVATION_FAILED', data: { reason: expect.stringContaining('SECRET_UNKNOWN') } };
+  await expect(enable(deploy.id)).rejects.toMatchObject(withoutSecret);
   await bus.call(mcpBroker.putSecret, { name: setting?.secret ?? '', from: 'store', value: 'a token of a person' });
   await enable(deploy.id);
-  expect(await serversOf(deploy.id)).toEqual(
-    expect.arrayContaining([
-      expect.objectContaining({
-        transport: expect.objectContaining({
-          args: ['${PLUGIN_ROOT}/server.mjs', '--region', 'eu'],
-          env: { TOKEN: { secret: setting?.secret } },
-        }),
-      }),
-      expect.objectContaining({ transport: expect.objectContaining({ type: 'http', headers: { 'X-Key': 'none' } }) }),
-    ]),
-  );
+  const transports = await started(deploy.id);
+  const env = { TOKEN: { secret: setting?.secret } };
+  expect(transports).toContainEqual(expect.objectContaining({ args: ['${PLUGIN_ROOT}/server.mjs', '--region', 'eu'], env }));
+  expect(transports).toContainEqual(expect.objectContaining({ type: 'http', headers: { 'X-Key': 'none' } }));
 
-  const archive = zipSync(Object.fromEntries(Object.entries(filesOf('mcpb')).map(([path, text]) => [path, Buffer.from(text)])));
-  const weather = await bus.call(pluginRegistry.installPlugin, { archive: await uploadTo(bus, archive), unsigned: 'allow' });
+  const weather = await installArchive(filesOf('mcpb'));
   expect(weather).toMatchObject({ id: 'weather', display: 'Weather', sourceFormat: 'mcpb' });
   await enable(weather.id);
-  expect(await serversOf(weather.id)).toMatchObject([
-    { transport: { command: 'node', args: ['${PLUGIN_ROOT}/server/index.js', '--unit=celsius'], env: { UNIT: 'celsius' } } },
-  ]);
+  const args = ['${PLUGIN_ROOT}/server/index.js', '--unit=celsius'];
+  expect(await started(weather.id)).toMatchObject([{ command: 'node', args, env: { UNIT: 'celsius' } }]);
 
   const search = await install(filesOf('mcp-registry'));
   expect(search).toMatchObject({ sourceFormat: 'mcp-registry', display: REGISTRY_SERVER.name, publisher: 'io.example' });
   expect(search.warnings.join()).toContain('not verified');
   await enable(search.id);
-  expect(await serversOf(search.id)).toMatchObject([
-    { transport: { command: 'npx', args: ['-y', '@example/search@3.1.0', '--depth', '2'] } },
-  ]);
+  const [server] = await serversOf(search.id);
+  expect(server?.transport).toMatchObject({ command: 'npx', args: ['-y', '@example/search@3.1.0', '--depth', '2'] });
 
-  const packed = await install(filesOf('agent-plugins-1.0.0'));
+  const packed = await installArchive(filesOf('agent-plugins-1.0.0'));
   expect(await enable(packed.id)).toMatchObject({ state: 'enabled', contributes: { servers: ['packed-main'], skills: ['packing'] } });
+  await started(packed.id);
   for (const { id } of [notes, deploy, weather, search, packed]) await uninstall(id);
 });
 
@@ -196,8 +197,7 @@ verifies('R-PLUGIN-1#5', 'a server name that another plugin or a person owns is 
   });
   await install(plugin('one-two', 'three'));
   await enable('one-two');
-  // Both would be called one-two-three.
-  await install(plugin('one', 'two-three'));
+  await install(plugin('one', 'two-three')); // the same name, one-two-three
   await bus.call(mcpBroker.putServer, { slug: 'alone-mine', transport: { type: 'stdio', command: 'node' } });
   await install(plugin('alone', 'mine'));
   for (const [id, owner] of [

@@ -7,6 +7,21 @@ export type Files = Readonly<Record<string, string>>;
 
 const json = (value: unknown): string => JSON.stringify(value, null, 2);
 const skill = (name: string): string => `---\nname: ${name}\ndescription: How to ${name}.\n---\n\nDo it.\n`;
+/** A server over stdio that initializes and lists one tool. */
+const SERVER = `#!/usr/bin/env node
+import { createInterface } from 'node:readline';
+const answers = {
+  initialize: ({ protocolVersion }) => ({ protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'sample', version: '1.0.0' } }),
+  'tools/list': () => ({ tools: [{ name: 'say', description: 'Says', inputSchema: { type: 'object' } }] }),
+};
+createInterface({ input: process.stdin }).on('line', (line) => {
+  const { id, method, params } = JSON.parse(line);
+  if (id === undefined) return;
+  const answer = answers[method];
+  const reply = answer === undefined ? { error: { code: -32601, message: 'unknown' } } : { result: answer(params) };
+  process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, ...reply }) + '\\n');
+});
+`;
 export const digestOf = (bytes: Uint8Array | string): string => createHash('sha256').update(bytes).digest('hex');
 
 export const AGENT_PLUGIN = { $schema: 'https://agent-plugins.org/schemas/1.0.0/plugin.schema.json', name: 'packed', version: '1.0.0' };
@@ -96,20 +111,20 @@ export const SAMPLES: Readonly<
     manifest: AGENT_PLUGIN,
     rest: {
       'mcp.json': json({ $schema: MCP_SCHEMA, mcpServers: { main: { command: './server.mjs' } } }),
-      'server.mjs': '// a server',
+      'server.mjs': SERVER,
       'skills/packing/SKILL.md': skill('packing'),
     },
   },
   deepchat: {
     mark: 'plugin.json',
     manifest: DEEPCHAT,
-    rest: { 'bin/notes': '#!/bin/sh\n', 'settings/index.html': '<p>', 'skills/note-taking/SKILL.md': skill('note-taking') },
+    rest: { 'bin/notes': SERVER, 'settings/index.html': '<p>', 'skills/note-taking/SKILL.md': skill('note-taking') },
   },
   'claude-code': {
     mark: '.claude-plugin/plugin.json',
     manifest: CLAUDE,
     rest: {
-      'server.mjs': '// a server',
+      'server.mjs': SERVER,
       'skills/deploying/SKILL.md': skill('deploying'),
       'hooks/hooks.json': json({ hooks: {} }),
       'commands/ship.md': 'Ship it.',
@@ -118,7 +133,7 @@ export const SAMPLES: Readonly<
       }),
     },
   },
-  mcpb: { mark: 'manifest.json', manifest: BUNDLE, rest: { 'server/index.js': '// a server' } },
+  mcpb: { mark: 'manifest.json', manifest: BUNDLE, rest: { 'server/index.js': SERVER } },
   'mcp-registry': { mark: 'server.json', manifest: REGISTRY_SERVER, rest: {} },
 };
 

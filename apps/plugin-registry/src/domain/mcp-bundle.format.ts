@@ -6,16 +6,20 @@ import { pluginIdOf } from './plugin-id.js';
 import type { PackageFormat } from './format.js';
 
 const MARK = 'manifest.json';
-const Config = z.looseObject({
+const Config = z.strictObject({
   command: z.string().max(1_024).optional(),
   args: z.array(z.string().max(8_192)).max(256).optional(),
   env: z.record(z.string().max(128), z.string().max(16 * 1024)).optional(),
 });
-const Setting = z.looseObject({
+const Setting = z.strictObject({
   type: z.enum(['string', 'number', 'boolean', 'directory', 'file']),
   title: z.string().max(200),
   sensitive: z.boolean().optional(),
   required: z.boolean().optional(),
+  description: z.string().max(2_000).optional(),
+  multiple: z.boolean().optional(),
+  min: z.number().optional(),
+  max: z.number().optional(),
   default: z.unknown().optional(),
 });
 const Versions = z.enum(['0.1', '0.2', '0.3', '0.4']);
@@ -28,13 +32,15 @@ const ManifestJson = z.strictObject({
   version: z.string().min(1).max(100),
   description: z.string().max(2_000),
   author: z.looseObject({ name: z.string().min(1).max(200) }),
-  server: z.looseObject({
+  server: z.strictObject({
     type: z.enum(['python', 'node', 'binary', 'uv']),
     entry_point: z.string().min(1).max(1_024),
     mcp_config: Config.extend({ platform_overrides: z.record(z.string().max(20), Config).optional() }).optional(),
   }),
   compatibility: z
-    .looseObject({
+    .strictObject({
+      claude_desktop: shown,
+      runtimes: shown,
       platforms: z
         .array(z.enum(['darwin', 'win32', 'linux']))
         .min(1)
