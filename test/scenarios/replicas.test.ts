@@ -1,10 +1,11 @@
-import { sessionService, services, toolGateway, type ServiceName } from '@ambit/contracts';
-import { collect, collectEndedCalls } from '@ambit/testing';
+import { mcpBroker, pluginRegistry, sessionService, services, toolGateway, type ServiceName } from '@ambit/contracts';
+import { collect, collectEndedCalls, until } from '@ambit/testing';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { intend } from '../system/by-hand.js';
+import { intend, type HandRun } from '../system/by-hand.js';
+import { installPlugin, PLUGIN, PLUGIN_TOOL } from '../system/helper-plugin.js';
 import { http } from '../system/http.js';
-import { bob, Scene } from '../system/scene.js';
+import { bob, RULES, Scene } from '../system/scene.js';
 import { verifies } from '../verifies.js';
 
 jest.setTimeout(300_000);
@@ -81,6 +82,72 @@ verifies(['R-NATS-2#1', 'R-NATS-2#3', 'R-EXEC-20#4'], 'one batch sent ten times 
   await run.step([]);
   await run.finish('completed');
 });
+
+verifies(
+  ['R-PLUGIN-6#1', 'R-PLUGIN-6#2', 'R-PLUGIN-6#3'],
+  'a plugin that is switched off while fifty sessions use it: once that is answered no call arrives, whoever waits or is in the middle',
+  async () => {
+    await installPlugin(scene);
+    await scene.bus.call(pluginRegistry.enablePlugin, { id: PLUGIN });
+    await until(async () => (await scene.bus.call(mcpBroker.listServers, { owner: `plugin:${PLUGIN}` })).items[0]?.tools === 3);
+    const agent = await scene.agent({
+      limits: { callsPerRun: 10_000, callsPerMinute: 1_000_000 },
+      rules: [...RULES, { decision: 'ask', tool: `${PLUGIN_TOOL}look` }],
+    });
+    const worker = await scene.worker(agent);
+    await inTurns(Array.from({ length: SESSIONS }), async () => scene.send(agent));
+    const runs: HandRun[] = [];
+    await inTurns(Array.from({ length: SESSIONS }), async () => void runs.push(await worker.begin()));
+    const [waiting, holding, calling] = [runs.slice(0, 5), runs.slice(5, 10), runs.slice(10)];
+    const marker = randomUUID();
+    for (const run of waiting) {
+      expect(await run.use(intend(`${PLUGIN_TOOL}look`, { name: marker }))).toMatchObject([{ status: 'waiting' }]);
+      await run.finish('waiting');
+    }
+    const held = holding.map((run, index) => run.use(intend(`${PLUGIN_TOOL}hold`, { name: `${marker}.${index}` })));
+    await Promise.all(holding.map((_run, index) => scene.counting.held(`${marker}.${index}`)));
+    const arrived = async (): Promise<number> => {
+      const effects = await scene.counting.effects();
+      return [...effects].reduce((sum, [name, times]) => (name.startsWith(`${marker}-`) ? sum + times : sum), 0);
+    };
+    let completed = 0;
+    let isOff = false;
+    const called = calling.map(async (run, session) => {
+      const after: string[] = [];
+      for (let turn = 0; after.length < 2; turn++) {
+        const wasOff = isOff;
+        const [result] = await run.use(intend(`${PLUGIN_TOOL}count`, { name: `${marker}-${session}-${turn}` }));
+        if (result?.status === 'completed') completed++;
+        if (wasOff) after.push(result?.fault?.code ?? String(result?.status));
+      }
+      return after;
+    });
+    await until(async () => (await arrived()) >= 100, 60_000);
+
+    await scene.bus.call(pluginRegistry.disablePlugin, { id: PLUGIN });
+    const last = await arrived();
+    isOff = true;
+    for (const codes of await Promise.all(called)) expect(codes).toEqual(['TOOL_GONE', 'TOOL_GONE']);
+    expect(await arrived()).toBe(last);
+    expect(completed).toBeLessThanOrEqual(last);
+    for (const [index, [result]] of (await Promise.all(held)).entries()) {
+      expect(result?.status).toMatch(/^(cancelled|failed|indeterminate)$/);
+      await until(async () => {
+        const { items } = await scene.bus.call(toolGateway.listCalls, { runId: holding[index]?.ref.runId });
+        return items.length === 1 && items[0]?.status === result?.status;
+      });
+    }
+    for (const run of waiting) {
+      const { items } = await scene.bus.call(sessionService.listInteractions, { sessionId: run.ref.sessionId });
+      expect(items).toMatchObject([{ status: 'cancelled' }]);
+    }
+    expect(await scene.counting.ran('look', marker)).toBe(0);
+    await inTurns([...holding, ...calling], async (run) => {
+      await run.step([]);
+      await run.finish('completed');
+    });
+  },
+);
 
 /** Does it for each, at most so many at once; results in order. */
 async function inTurns<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
