@@ -101,8 +101,9 @@ export class ImportSources {
     const names = new Set<string>();
     for (const skill of skills) {
       const found = await readSkillFolder(skill, byPath, { format, dialect });
-      const isTaken = found.name !== null && names.has(found.name);
-      if (found.name !== null) names.add(found.name);
+      // One that cannot be used takes no name from another.
+      const isTaken = found.version !== null && found.name !== null && names.has(found.name);
+      if (found.version !== null && found.name !== null) names.add(found.name);
       const reason = `another folder before it is the skill "${found.name}"`;
       candidates.push(isTaken ? { ...found, name: null, version: null, failure: { code: 'SKILL_INVALID', reason } } : found);
     }
@@ -111,8 +112,16 @@ export class ImportSources {
         ...{ folder, name: null, version: null, dropped: [], warnings: [], source: `external:${format}`, fresh: new Map() },
         failure: { code: 'SKILL_INVALID', reason: 'its file must be called SKILL.md, in these letters' },
       });
-    return { candidates, loose };
+    return { candidates: candidates.map((one) => nameless(one, names)), loose };
   }
+}
+
+/** A name is one candidate's alone: of those that cannot be used, the first that no usable one has. */
+function nameless(candidate: Candidate, names: Set<string>): Candidate {
+  if (candidate.version !== null || candidate.name === null) return candidate;
+  if (names.has(candidate.name)) return { ...candidate, name: null };
+  names.add(candidate.name);
+  return candidate;
 }
 
 function check(files: readonly { readonly path: string; readonly bytes: number }[]): void {

@@ -47,7 +47,7 @@ export function files(texts: Readonly<Record<string, string>>): BroughtFile[] {
   return Object.entries(texts).map(([path, text]) => ({ path, bytes: Buffer.from(text), executable: false }));
 }
 
-async function putBytes(bus: Bus, bytes: Uint8Array): Promise<string> {
+export async function putBytes(bus: Bus, bytes: Uint8Array): Promise<string> {
   const digest = createHash('sha256').update(bytes).digest('hex');
   for (let offset = 0; ;) {
     const data = Buffer.from(bytes.subarray(offset, offset + 256 * 1024)).toString('base64');
@@ -103,7 +103,7 @@ export function choose(
 export const from = (agentId: string): ImportSource => ({ kind: 'agent', agentId });
 
 /** The owner of agents as a peer on the bus: those named `program…` run a program of their own, those named `no-…` are not there. */
-function startAgents(connection: NatsConnection): Responder {
+export function startAgents(connection: NatsConnection): Responder {
   const responder = new Responder({ connection, log: silentLog });
   responder.answer(sessionService.getAgent, ({ id }) => {
     if (id.startsWith('no-')) throw fault(sessionService.getAgent, 'AGENT_UNKNOWN');

@@ -1,6 +1,7 @@
 import type { ImportFormat } from '@ambit/contracts';
 import type { FolderDialect } from './import-dialect.js';
 import { PAGE_ENDINGS, type PageDialect } from './import-page.js';
+import { inPathOrder } from './skill-folder.js';
 
 export type Dialect = FolderDialect | PageDialect;
 /** How each tool writes its skills. */
@@ -60,7 +61,7 @@ export function sortIntoSkills(paths: readonly string[], place: string): Sorted 
     if (name === 'SKILL.md') folders.push(folder);
     else misspelled.push(folder);
   }
-  const skills = folders.sort().map((folder) => {
+  const skills = folders.sort(inPathOrder).map((folder) => {
     const below = considered.filter((path) => isBelow(path, folder));
     const start = folder === '' ? 0 : folder.length + 1;
     const isOfTools = (path: string): boolean => OF_TOOLS.test(path.slice(start));

@@ -20,6 +20,17 @@ export function byName(left: { readonly name: string }, right: { readonly name: 
   return left.name < right.name ? -1 : left.name > right.name ? 1 : 0;
 }
 
+/** Paths in order: folder by folder, each in code units; what lies in a folder stands before its next neighbour. */
+export function inPathOrder(left: string, right: string): number {
+  const [one, other] = [left.split('/'), right.split('/')];
+  for (const [index, name] of one.entries()) {
+    const beside = other[index];
+    if (beside === undefined) return 1;
+    if (name !== beside) return name < beside ? -1 : 1;
+  }
+  return one.length - other.length;
+}
+
 export interface Refusal {
   readonly folder: string;
   /** What its SKILL.md calls it, where that can be read. */
