@@ -271,6 +271,32 @@ verifies('R-SKILL-10#2', 'a skill’s files are read by the digest that the run 
 });
 
 verifies(
+  'R-INGRESS-6#1',
+  'a skill whose text alone changed: the run that is going reads what it was given, the next one the new text',
+  async () => {
+    const agent = await scene.agent();
+    const worker = await scene.worker(agent);
+    const put = async (body: string): Promise<void> => {
+      const bytes = Buffer.from(`---\nname: renewed\ndescription: Always the same.\n---\n\n${body}\n`);
+      const file = { bytes: bytes.length, digest: sha256(bytes) };
+      await scene.bus.call(skillStore.putBlob, { ...file, offset: 0, data: bytes.toString('base64') });
+      await scene.bus.call(skillStore.putSkill, { agentId: agent.id, files: [{ path: 'SKILL.md', ...file }] });
+    };
+    const read = async (run: HandRun) => textOf((await run.use(intend('skill_view', { name: 'renewed' })))[0]);
+    await put('The first way.');
+    await scene.send(agent);
+    const going = await worker.begin();
+    expect(await read(going)).toContain('The first way.');
+    await put('The second way.');
+    await scene.send(agent, { sceneId: randomUUID() });
+    const next = await worker.begin();
+    expect(await read(next)).toContain('The second way.');
+    expect(await read(going)).toContain('The first way.');
+    for (const run of [going, next]) run.abandon();
+  },
+);
+
+verifies(
   ['R-EXEC-14#1', 'R-EXEC-14#2', 'R-EXEC-14#5'],
   'of results that do not fit together the last is shortened, none is called again, and each stays whole for its session alone',
   async () => {

@@ -1,5 +1,5 @@
 import type { Bus } from '@ambit/bus';
-import { mcpBroker, pluginRegistry, SourceFormat, type Plugin } from '@ambit/contracts';
+import { mcpBroker, pluginRegistry, skillStore, SourceFormat, type Plugin } from '@ambit/contracts';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import fc from 'fast-check';
 import { zipSync } from 'fflate';
@@ -173,45 +173,100 @@ verifies('R-PLUGIN-1#3', 'a path that leaves the package is refused', async () =
   await uninstall('leaving');
 });
 
-verifies('R-PLUGIN-1#4', 'ids of servers and skills that stand twice are refused', async () => {
-  const manifest = { 'plugin.json': JSON.stringify(AGENT_PLUGIN) };
-  const twice = `{"$schema":"${MCP_SCHEMA}","mcpServers":{"a":{"command":"one"},"\\u0061":{"command":"two"}}}`;
-  await expect(install({ ...manifest, 'mcp.json': twice })).rejects.toMatchObject(invalid('mcp.json', '"a" stands twice'));
-  const skill = '---\nname: same\ndescription: d\n---\n';
-  await expect(install({ ...manifest, 'skills/one/SKILL.md': skill, 'skills/two/SKILL.md': skill })).rejects.toMatchObject(
-    invalid('skills', '"same"'),
-  );
-  const [server] = DEEPCHAT.mcpServers;
-  const [note] = DEEPCHAT.skills;
-  await expect(install(filesOf('deepchat', { mcpServers: [server, server] }))).rejects.toMatchObject(invalid('plugin.json', '"notes"'));
-  await expect(install(filesOf('deepchat', { skills: [note, note] }))).rejects.toMatchObject(invalid('plugin.json', '"note-taking"'));
-  const status = { status: CLAUDE.mcpServers.deploy };
-  await expect(install(filesOf('claude-code', { mcpServers: status }))).rejects.toMatchObject(invalid('plugin.json', '"status"'));
-  expect(await installed()).toEqual([]);
+verifies(
+  ['R-PLUGIN-1#4', 'R-INGRESS-4#1'],
+  'ids of servers and skills that stand twice, and folders and ids that two claim, are refused',
+  async () => {
+    const manifest = { 'plugin.json': JSON.stringify(AGENT_PLUGIN) };
+    const twice = `{"$schema":"${MCP_SCHEMA}","mcpServers":{"a":{"command":"one"},"\\u0061":{"command":"two"}}}`;
+    await expect(install({ ...manifest, 'mcp.json': twice })).rejects.toMatchObject(invalid('mcp.json', '"a" stands twice'));
+    const skill = '---\nname: same\ndescription: d\n---\n';
+    await expect(install({ ...manifest, 'skills/one/SKILL.md': skill, 'skills/two/SKILL.md': skill })).rejects.toMatchObject(
+      invalid('skills', '"same"'),
+    );
+    const [server] = DEEPCHAT.mcpServers;
+    const [note] = DEEPCHAT.skills;
+    await expect(install(filesOf('deepchat', { mcpServers: [server, server] }))).rejects.toMatchObject(invalid('plugin.json', '"notes"'));
+    await expect(install(filesOf('deepchat', { skills: [note, note] }))).rejects.toMatchObject(invalid('plugin.json', '"note-taking"'));
+    const status = { status: CLAUDE.mcpServers.deploy };
+    await expect(install(filesOf('claude-code', { mcpServers: status }))).rejects.toMatchObject(invalid('plugin.json', '"status"'));
+    // One folder under two names, and a plugin that another project has.
+    await expect(install(filesOf('deepchat', { skills: [note, { ...note, id: 'another' }] }))).rejects.toMatchObject(
+      invalid('plugin.json', 'skill folder'),
+    );
+    expect(await installed()).toEqual([]);
+    await install(filesOf('deepchat'));
+    await expect(install(filesOf('deepchat', { version: '9.0.0' }), { projectId: 'other' })).rejects.toMatchObject({
+      code: 'PLUGIN_TAKEN',
+    });
+    expect(await bus.call(pluginRegistry.getPlugin, { id: DEEPCHAT.id })).toMatchObject({ version: DEEPCHAT.version, state: 'disabled' });
+    await uninstall(DEEPCHAT.id);
+  },
+);
+
+verifies('R-INGRESS-4#2', 'in whatever order a package is read its slots are the same ones', async () => {
+  const plugin = (skills: readonly string[], servers: readonly string[]): Files => ({
+    'plugin.json': JSON.stringify({ ...AGENT_PLUGIN, name: 'ordered' }),
+    'mcp.json': JSON.stringify({ $schema: MCP_SCHEMA, mcpServers: Object.fromEntries(servers.map((id) => [id, { command: 'node' }])) }),
+    ...Object.fromEntries(skills.map((name) => [`skills/${name}/SKILL.md`, `---\nname: ${name}\ndescription: d\n---\n`])),
+  });
+  const seen = async (files: Files) => {
+    const { digest } = await install(files);
+    await enable('ordered');
+    const slots = (await bus.call(pluginRegistry.pluginSlots, { projectId: 'default' })).plugins.find(({ id }) => id === 'ordered');
+    const { skills } = await bus.call(skillStore.effectiveSkills, { agentId: 'nobody', plugins: ['ordered'] });
+    const hashes = (await serversOf('ordered')).map(({ slug, owner, transport }) => ({
+      slug,
+      owner,
+      command: 'command' in transport && transport.command,
+    }));
+    await uninstall('ordered');
+    return {
+      digest,
+      servers: [...(slots?.servers ?? [])].sort(),
+      skills: skills
+        .filter(({ owner }) => owner === 'plugin:ordered')
+        .map(({ name, digest: of }) => `${name} ${of}`)
+        .sort(),
+      hashes: hashes.sort((left, right) => (left.slug < right.slug ? -1 : 1)),
+    };
+  };
+  const one = await seen(plugin(['a', 'b', 'c'], ['x', 'y']));
+  expect(one).toMatchObject({ servers: ['ordered-x', 'ordered-y'] });
+  expect(one.skills).toHaveLength(3);
+  const reversed = Object.fromEntries(Object.entries(plugin(['a', 'b', 'c'], ['x', 'y'])).reverse());
+  expect(await seen(reversed)).toEqual(one);
+  const { digest: _digest, ...same } = await seen(plugin(['c', 'a', 'b'], ['y', 'x']));
+  expect(same).toEqual({ servers: one.servers, skills: one.skills, hashes: one.hashes });
 });
 
-verifies('R-PLUGIN-1#5', 'a server name that another plugin or a person owns is refused, and its owner keeps it', async () => {
-  const plugin = (name: string, server: string): Files => ({
-    'plugin.json': JSON.stringify({ ...AGENT_PLUGIN, name }),
-    'mcp.json': JSON.stringify({ $schema: MCP_SCHEMA, mcpServers: { [server]: { command: 'node' } } }),
-  });
-  await install(plugin('one-two', 'three'));
-  await enable('one-two');
-  await install(plugin('one', 'two-three')); // the same name, one-two-three
-  await bus.call(mcpBroker.putServer, { slug: 'alone-mine', transport: { type: 'stdio', command: 'node' } });
-  await install(plugin('alone', 'mine'));
-  for (const [id, owner] of [
-    ['one', 'plugin:one-two'],
-    ['alone', 'user'],
-  ] as const) {
-    await expect(enable(id)).rejects.toMatchObject({ code: 'ACTIVATION_FAILED', data: { reason: expect.stringContaining(owner) } });
-    expect(await serversOf(id)).toEqual([]);
-  }
-  expect(await serversOf('one-two')).toMatchObject([{ slug: 'one-two-three' }]);
-  const { items } = await bus.call(mcpBroker.listServers, { owner: 'user' });
-  expect(items).toMatchObject([{ slug: 'alone-mine' }]);
-  for (const id of ['one-two', 'one', 'alone']) await uninstall(id);
-});
+verifies(
+  ['R-PLUGIN-1#5', 'R-INGRESS-5#3'],
+  'a server name that another plugin or a person owns is refused, and its owner keeps it',
+  async () => {
+    const plugin = (name: string, server: string): Files => ({
+      'plugin.json': JSON.stringify({ ...AGENT_PLUGIN, name }),
+      'mcp.json': JSON.stringify({ $schema: MCP_SCHEMA, mcpServers: { [server]: { command: 'node' } } }),
+    });
+    await install(plugin('one-two', 'three'));
+    await enable('one-two');
+    // Both would be called one-two-three.
+    await install(plugin('one', 'two-three'));
+    await bus.call(mcpBroker.putServer, { slug: 'alone-mine', transport: { type: 'stdio', command: 'node' } });
+    await install(plugin('alone', 'mine'));
+    for (const [id, owner] of [
+      ['one', 'plugin:one-two'],
+      ['alone', 'user'],
+    ] as const) {
+      await expect(enable(id)).rejects.toMatchObject({ code: 'ACTIVATION_FAILED', data: { reason: expect.stringContaining(owner) } });
+      expect(await serversOf(id)).toEqual([]);
+    }
+    expect(await serversOf('one-two')).toMatchObject([{ slug: 'one-two-three' }]);
+    const { items } = await bus.call(mcpBroker.listServers, { owner: 'user' });
+    expect(items).toMatchObject([{ slug: 'alone-mine' }]);
+    for (const id of ['one-two', 'one', 'alone']) await uninstall(id);
+  },
+);
 
 verifies(['R-PLUGIN-2#1', 'R-PLUGIN-2#2', 'R-PLUGIN-2#3'], 'a flipped byte, a file too many and a missing file are refused', async () => {
   const files = filesOf('deepchat');

@@ -223,6 +223,23 @@ verifies('R-PLUGIN-7#3', 'a package that failed here is not tried again by itsel
   expect(peers.partsOf('shaky')).toBe(3);
 });
 
+verifies('R-INGRESS-6#3', 'a package that is refused leaves the one before it switched on, and untouched', async () => {
+  await install('steady');
+  await enable('steady');
+  const [before, slot] = [await get('steady'), await slotOf('steady')];
+  peers.reset();
+  const packages: Record<string, string>[] = [
+    { 'mcp.json': '{"mcpServers":{},"mcpServers":{}}' },
+    { 'checksums.json': '{}' },
+    { 'skills/other/SKILL.md': '---\nname: greeting\ndescription: d\n---\n' },
+  ];
+  for (const broken of packages) await expect(install('steady', '2.0.0', broken)).rejects.toMatchObject({ code: 'PLUGIN_INVALID' });
+  expect(peers.asked.filter(isOf('steady'))).toEqual([]);
+  expect([await get('steady'), await slotOf('steady')]).toEqual([before, slot]);
+  expect(peers.partsOf('steady')).toBe(3);
+  await uninstall('steady');
+});
+
 verifies('R-PLUGIN-9#1', 'a plugin’s id is one project’s: another one cannot put its own package in its place', async () => {
   await install('mine');
   const { digest } = await get('mine');

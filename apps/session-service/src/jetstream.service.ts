@@ -46,15 +46,15 @@ export class JetStream {
     await this.#client.publish(`$KV.${bucket}.${key}`, value);
   }
 
-  /** Takes every key that fits the filter out of a bucket that is wholly ours; unlike a deletion, it leaves no mark under the key. */
-  async drop(bucket: string, filter: string): Promise<void> {
-    await this.purge(`KV_${bucket}`, `$KV.${bucket}.${filter}`);
+  /** Takes every key that fits the filter out of a bucket that is wholly ours; unlike a deletion, it leaves no mark under the key. Gives how many it took. */
+  async drop(bucket: string, filter: string): Promise<number> {
+    return this.purge(`KV_${bucket}`, `$KV.${bucket}.${filter}`);
   }
 
-  /** Takes the messages of one subject, or of all that fit a filter, out of a stream. */
-  async purge(stream: string, filter: string): Promise<void> {
+  /** Takes the messages of one subject, or of all that fit a filter, out of a stream. Gives how many it took. */
+  async purge(stream: string, filter: string): Promise<number> {
     const manager = await this.manager();
-    await manager.streams.purge(stream, { filter });
+    return (await manager.streams.purge(stream, { filter })).purged;
   }
 
   /** The subjects that hold a message now. */

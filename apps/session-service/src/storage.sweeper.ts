@@ -73,8 +73,7 @@ export class StorageSweeper implements OnApplicationBootstrap, OnModuleDestroy {
       for (const fingerprint of some) {
         const key = stored.get(fingerprint) ?? '';
         if (known.has(fingerprint) || !(await this.#isOlder(SNAPSHOTS, `${key}.head`, before))) continue;
-        await this.jetstream.drop(SNAPSHOTS, `${key}.>`);
-        count++;
+        if ((await this.jetstream.drop(SNAPSHOTS, `${key}.>`)) > 0) count++;
       }
     }
     return count;
@@ -98,8 +97,8 @@ export class StorageSweeper implements OnApplicationBootstrap, OnModuleDestroy {
     return this.transactions.run(async ({ sql }) => {
       const row = await snapshots.alone(sql, fingerprint);
       if (row !== undefined && row.sweptAt === null) return false;
-      await this.jetstream.drop(SNAPSHOTS, `${key}.>`);
-      return true;
+      // Another replica may have been here first.
+      return (await this.jetstream.drop(SNAPSHOTS, `${key}.>`)) > 0;
     });
   }
 
@@ -114,16 +113,16 @@ export class StorageSweeper implements OnApplicationBootstrap, OnModuleDestroy {
       // Under the rows' locks: whoever gives one of them to its session again puts it back after this.
       const swept = await this.transactions.run(async ({ sql }) => {
         const unused = await snapshots.unusedMappings(sql, some, before);
-        for (const mapping of unused) await this.#dropMapping(mapping);
-        return unused.length;
+        let dropped = 0;
+        for (const mapping of unused) dropped += await this.#dropMapping(mapping);
+        return dropped;
       });
       const rows = await snapshots.knownMappings(this.transactions.read, some);
       const known = new Set(rows.map(({ sessionId, fingerprint }) => `${sessionId}.${fingerprint}`));
       const orphans = some.filter(({ sessionId, fingerprint }) => !known.has(`${sessionId}.${fingerprint}`));
       for (const orphan of orphans) {
         if (!(await this.#isOlder(MAPPINGS, mappingKey(orphan.sessionId, orphan.fingerprint), before))) continue;
-        await this.#dropMapping(orphan);
-        count++;
+        count += await this.#dropMapping(orphan);
       }
       count += swept;
     }
@@ -151,8 +150,8 @@ export class StorageSweeper implements OnApplicationBootstrap, OnModuleDestroy {
     return (await this.jetstream.subjects(`KV_${bucket}`, `${prefix}>`)).map((subject) => subject.slice(prefix.length));
   }
 
-  async #dropMapping({ sessionId, fingerprint }: MappingKey): Promise<void> {
-    await this.jetstream.drop(MAPPINGS, mappingKey(sessionId, fingerprint));
+  async #dropMapping({ sessionId, fingerprint }: MappingKey): Promise<number> {
+    return this.jetstream.drop(MAPPINGS, mappingKey(sessionId, fingerprint));
   }
 
   /** What no row knows may belong to a transaction that is not committed yet; what is older does not. */

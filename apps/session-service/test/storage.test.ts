@@ -10,6 +10,8 @@ import { Retention } from '../src/retention.service.js';
 import { StorageSweeper } from '../src/storage.sweeper.js';
 import { Sweeper } from '../src/sweeper.service.js';
 import { ask, call, codeOf, Fixture } from './fixture.js';
+import { registration } from './world.js';
+import { verifies } from '../../../test/verifies.js';
 
 let fixture: Fixture;
 beforeAll(async () => {
@@ -72,6 +74,46 @@ it('a snapshot that is given to a session while it is swept is in the bucket aft
     await fixture.finish(attempt, 'completed');
   }
 });
+
+verifies(
+  'R-INGRESS-6#4',
+  'what an older generation was goes after its last run, and of replicas that sweep at once one takes it',
+  async () => {
+    const agent = await fixture.agent();
+    const replica = await fixture.addReplica();
+    const both = [sweeper(), replica.app.get(StorageSweeper, { strict: false })];
+    const sweep = async (hours: number) => {
+      const rounds = await Promise.all(both.map((one) => one.sweep(later(hours))));
+      return {
+        snapshots: rounds.reduce((sum, one) => sum + one.snapshots, 0),
+        mappings: rounds.reduce((sum, one) => sum + one.mappings, 0),
+      };
+    };
+    await fixture.send(agent);
+    const older = await fixture.begin(agent.id);
+    fixture.world.tools.push(registration('update_plan'));
+    fixture.world.changed();
+    await fixture.send(agent, 'Hello', { sceneId: randomUUID() });
+    const newer = await fixture.begin(agent.id);
+    expect(newer.ref.fingerprint).not.toBe(older.ref.fingerprint);
+    // Whatever is swept of others, both of these are at work.
+    await sweep(25);
+    for (const { ref } of [older, newer]) expect(await headOf(agent.id, ref.fingerprint)).not.toHaveLength(0);
+    await fixture.step(older, 0);
+    await fixture.finish(older, 'completed');
+    expect(await sweep(23)).toEqual({ snapshots: 0, mappings: 0 });
+    expect(await sweep(25)).toEqual({ snapshots: 1, mappings: 1 });
+    expect(await sweep(26)).toEqual({ snapshots: 0, mappings: 0 });
+    expect(await headOf(agent.id, older.ref.fingerprint)).toHaveLength(0);
+    expect(await headOf(agent.id, newer.ref.fingerprint)).not.toHaveLength(0);
+    await fixture.step(newer, 0);
+    await fixture.finish(newer, 'completed');
+    fixture.world.tools.pop();
+    fixture.world.changed();
+    await replica.close();
+    fixture.replicas.pop();
+  },
+);
 
 it('a run’s state stays in the journal while operations of it stand there', async () => {
   const agent = await fixture.agent();

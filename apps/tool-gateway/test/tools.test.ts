@@ -243,6 +243,37 @@ verifies(
   },
 );
 
+verifies(
+  'R-INGRESS-6#1',
+  'a worker’s tools whose code alone changed: a run goes on with the code that it began with, the next has the new',
+  async () => {
+    const agentId = 'renewer';
+    const [older, newer] = [randomUUID(), randomUUID()];
+    const digests: (string | null)[] = [];
+    for (const [code, workerId] of Object.entries({ older, newer })) {
+      world.responder.answer(worker.callTool, () => ({ content: [{ type: 'text', text: code }] }), { keys: { agentId, workerId } });
+      world.responder.answer(worker.prepareTool, () => ({ paths: [], cwd: null, argv: [], command: null }), {
+        keys: { agentId, workerId },
+      });
+    }
+    const begin = async (workerId: string) => {
+      digests.push((await register(agentId, { workerId, tools: [tool('brew')] })).toolsetDigest);
+      const target = { kind: 'worker' as const, agentId, toolsetDigest: digests.at(-1) ?? '', tool: 'brew' };
+      const pinned = builtinTool('brew', { owner: `worker:${agentId}`, effect: 'write', parallel: false, access: 'other', target });
+      return world.run([pinned], { agentId, workerId, policy: { mode: 'full_access' } });
+    };
+    const said = async (run: Awaited<ReturnType<typeof begin>>, step: number) =>
+      (await world.execute(run, step, [intend('brew')])).map(({ content }) => content?.[0]?.['text']);
+    const going = await begin(older);
+    expect(await said(going, 0)).toEqual(['older']);
+    const next = await begin(newer);
+    expect(new Set(digests).size).toBe(1);
+    expect(await said(next, 0)).toEqual(['newer']);
+    expect(await said(going, 1)).toEqual(['older']);
+    expect(await said(next, 1)).toEqual(['newer']);
+  },
+);
+
 it('tells the run’s worker every two seconds what goes on', async () => {
   const beats = await collect(world.nats.connection, worker.batchProgress);
   const run = await world.run([mcpTool('slow')]);
