@@ -122,8 +122,9 @@ export class ApplyService {
         await this.bus.call(mcpBroker.putServer, { ...required(desired.servers[name]), slug: name, owner: 'user', ...place }, options);
         return;
       case 'plugin': {
-        const { files, unsigned, enabled } = required(desired.plugins[name]);
-        await this.bus.call(pluginRegistry.installPlugin, { files, unsigned, ...place }, options);
+        const { files, unsigned, publisher, enabled } = required(desired.plugins[name]);
+        const by = publisher === undefined ? {} : { publisher };
+        await this.bus.call(pluginRegistry.installPlugin, { files, unsigned, ...by, ...place }, options);
         await this.bus.call(enabled ? pluginRegistry.enablePlugin : pluginRegistry.disablePlugin, { id: name }, options);
         return;
       }

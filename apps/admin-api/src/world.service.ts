@@ -74,7 +74,7 @@ export class WorldService {
         kind: 'plugin',
         name: plugin.id,
         id: plugin.id,
-        state: { digest: plugin.digest, wanted: plugin.wanted },
+        state: { digest: plugin.digest, wanted: plugin.wanted, publisher: plugin.signedBy },
         set: plugin.set,
         version: plugin.revision,
       })),

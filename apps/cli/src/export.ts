@@ -88,8 +88,9 @@ function serverEntry({ transport, display, enabled, readOnly, argumentsKept, ins
   };
 }
 
-function pluginEntry({ id, version, signed, wanted }: Plugin): unknown {
-  return { source: `./plugins/${id}`, version, unsigned: signed === 'unsigned' ? 'allow' : 'refuse', enabled: wanted === 'enabled' };
+function pluginEntry({ id, version, signedBy, wanted }: Plugin): unknown {
+  const trust = signedBy === null ? { unsigned: 'allow' } : { publisher: signedBy, unsigned: 'refuse' };
+  return { source: `./plugins/${id}`, version, ...trust, enabled: wanted === 'enabled' };
 }
 
 /** Texts as they are: a reader of the manifest would otherwise put variables in. */

@@ -27,7 +27,7 @@ export class PluginService {
 
   async install(request: Parsed<typeof pluginRegistry.installPlugin>, call: Call): Promise<Plugin> {
     const found = await this.intake.read(request);
-    this.verification.admit(found.signer, request.unsigned);
+    this.verification.admit(found.signer, request);
     const { signedBy, signingKey } = found.signer;
     const { projectId, set } = request;
     const reason = await this.availability.problemOf(found, found.signer);

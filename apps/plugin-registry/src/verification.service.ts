@@ -34,8 +34,11 @@ export class VerificationService {
     return { signedBy: known.publisher, signingKey: known.keyId, claims: null };
   }
 
-  /** Throws PLUGIN_UNTRUSTED where a package that nobody is proven to have made is refused. */
-  admit({ signedBy, claims }: Signer, unsigned: 'allow' | 'refuse'): void {
+  /** Throws PLUGIN_UNTRUSTED where a package that nobody, or not the one who is asked for, is proven to have made is refused. */
+  admit({ signedBy, claims }: Signer, asked: { readonly unsigned: 'allow' | 'refuse'; readonly publisher?: string | undefined }): void {
+    const { unsigned, publisher = signedBy } = asked;
+    if (publisher !== signedBy)
+      throw untrusted(`it is to be signed by ${publisher ?? 'nobody'}, and is signed by ${signedBy ?? 'nobody who is trusted'}`);
     if (signedBy !== null || (unsigned === 'allow' && this.config.AMBIT_PLUGIN_UNSIGNED !== 'refuse')) return;
     throw untrusted(claims === null ? 'it has no signature' : `it is signed with the key ${claims}, which no trusted publisher has`);
   }

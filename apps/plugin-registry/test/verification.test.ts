@@ -86,6 +86,9 @@ it('counts a signature only of a key that an administrator trusts, and lets nobo
     await expect(install(next, 'allow')).rejects.toMatchObject(untrusted('was signed by acme'));
   await trust('other', other.publicKey);
   await expect(install(signed(files, other))).rejects.toMatchObject(untrusted('was signed by acme'));
+  const by = { unsigned: 'allow', publisher: 'acme' } as const;
+  await expect(installOn(nats.bus, files, by)).rejects.toMatchObject(untrusted('by nobody who is trusted'));
+  await expect(installOn(nats.bus, signed(files, other), by)).rejects.toMatchObject(untrusted('signed by other'));
   expect(await install(signed(filesOf('agent-plugins-1.0.0', { version: '2.0.0' })))).toMatchObject({ version: '2.0.0', signedBy: 'acme' });
   for (const text of [
     '{}',

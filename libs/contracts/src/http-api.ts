@@ -36,7 +36,7 @@ export const DesiredState = z
     project: ProjectId.default('default'),
     secrets: z.record(Slug, z.strictObject({ from: z.enum(['env', 'file', 'store']), key: z.string().max(500).nullable().default(null) })).default({}),
     servers: z.record(Slug, ServerSpec.omit({ slug: true, projectId: true, owner: true, set: true, toolPolicy: true })).default({}),
-    plugins: z.record(PluginId, z.strictObject({ files: z.array(FileEntry).max(4_096), version: z.string().max(100).optional(), unsigned: z.enum(['allow', 'refuse']).default('refuse'), enabled: z.boolean().default(true) })).default({}),
+    plugins: z.record(PluginId, z.strictObject({ files: z.array(FileEntry).max(4_096), version: z.string().max(100).optional(), publisher: Slug.optional(), unsigned: z.enum(['allow', 'refuse']).default('refuse'), enabled: z.boolean().default(true) })).default({}),
     skills: z.record(SkillName, z.strictObject({ files: z.array(FileEntry).max(4_096), /** Which of its scripts the agents may run. */ scripts: z.array(ScriptPath).max(200).default([]) })).default({}),
     agents: z.record(AgentId, AgentDocument.omit({ projectId: true, set: true })).default({}),
     /** Which skills of `skills` each agent gets into its own scope. */

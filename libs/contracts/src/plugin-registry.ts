@@ -56,7 +56,7 @@ const activation = { status: 409, retry: 'never', message: 'The plugin could not
 export const pluginRegistry = {
   putBlob: rpc('ambit.rpc.plugin-registry.v1.blob.put', { summary: 'Upload a file or archive of a package, a chunk at a time', input: skillStore.putBlob.input, output: skillStore.putBlob.output, errors: skillStore.putBlob.errors }),
   installPlugin: rpc('ambit.rpc.plugin-registry.v1.plugin.install', {
-    summary: 'Verify a package and install or update it, switched off unless it was on', input: z.object({ projectId: ProjectId.default('default'), files: z.array(FileEntry).max(4_096).optional(), archive: Hex64.optional(), unsigned: z.enum(['allow', 'refuse']).default('refuse').meta({ description: 'Whether a package without a publisher’s signature may be installed' }), set: SetName.default(null) }), output: Plugin,
+    summary: 'Verify a package and install or update it, switched off unless it was on', input: z.object({ projectId: ProjectId.default('default'), files: z.array(FileEntry).max(4_096).optional(), archive: Hex64.optional(), unsigned: z.enum(['allow', 'refuse']).default('refuse').meta({ description: 'Whether a package without a publisher’s signature may be installed' }), publisher: Slug.optional().meta({ description: 'Whose signature it has to have' }), set: SetName.default(null) }), output: Plugin,
     errors: {
       PLUGIN_INVALID: { status: 400, retry: 'never', message: 'This is not a valid package', data: z.object({ path: z.string(), reason: z.string() }) },
       PLUGIN_TAKEN: { status: 409, retry: 'never', message: 'A plugin of this id is installed in another project', data: z.object({ projectId: ProjectId }) },

@@ -32,7 +32,10 @@ export function desiredItems(desired: DesiredState, { policies, treeDigest }: Kn
     ...Object.entries(desired.plugins).map(([name, plugin]): Item => ({
       kind: 'plugin',
       name,
-      state: { digest: treeDigest(plugin.files), wanted: plugin.enabled ? 'enabled' : 'disabled' },
+      state: {
+        ...{ digest: treeDigest(plugin.files), wanted: plugin.enabled ? 'enabled' : 'disabled' },
+        ...(plugin.publisher === undefined ? {} : { publisher: plugin.publisher }),
+      },
     })),
     ...Object.entries(desired.agents).map(([name, agent]): Item => ({
       kind: 'agent',

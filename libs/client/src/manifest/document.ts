@@ -113,6 +113,7 @@ export const ManifestDocument = z
         z.strictObject({
           source: Source,
           version: text(100).optional(),
+          publisher: Slug.optional().meta({ description: 'The publisher of the trust store whose signature the package has to have' }),
           unsigned: z.enum(['allow', 'refuse']).default('refuse'),
           enabled: z.boolean().default(true),
         }),

@@ -13,23 +13,7 @@ export function takeOutUnsupported(document: unknown): { readonly rest: unknown;
     if (what === undefined) rest[name] = value;
     else problems.push({ path: [name], text: `${what} are not supported by this version of Ambit; take the section out` });
   }
-  if (rest['plugins'] !== undefined) rest['plugins'] = withoutPublisher(rest['plugins'], problems);
   return { rest, problems };
-}
-
-function withoutPublisher(entries: unknown, problems: Problem[]): unknown {
-  if (!isMap(entries)) return entries;
-  return Object.fromEntries(
-    Object.entries(entries).map(([name, entry]) => {
-      if (!isMap(entry) || !Object.hasOwn(entry, 'publisher')) return [name, entry];
-      const { publisher: _taken, ...kept } = entry;
-      problems.push({
-        path: ['plugins', name, 'publisher'],
-        text: 'a publisher’s trust is not supported by this version of Ambit; take the field out',
-      });
-      return [name, kept];
-    }),
-  );
 }
 
 function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
