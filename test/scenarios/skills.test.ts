@@ -1,9 +1,9 @@
 import type { Bus } from '@ambit/bus';
-import { skillStore, type FileEntry, type Skill } from '@ambit/contracts';
+import { sessionService, skillStore, type FileEntry, type ImportSource, type Skill } from '@ambit/contracts';
 import { collect } from '@ambit/testing';
 import { afterAll, beforeAll, expect, jest } from '@jest/globals';
 import { zipSync } from 'fflate';
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { startSystem, type System } from '../system/system.js';
 import { verifies } from '../verifies.js';
 
@@ -11,7 +11,7 @@ jest.setTimeout(120_000);
 let system: System;
 let bus: Bus;
 beforeAll(async () => {
-  system = await startSystem({ services: ['skill-store'] });
+  system = await startSystem({ services: ['session-service', 'skill-store'] });
   bus = system.bus;
 });
 afterAll(() => system?.stop());
@@ -188,6 +188,56 @@ verifies(['R-SKILL-7#1', 'R-SKILL-7#2', 'R-SKILL-7#5'], 'a disabled skill is nei
   expect((await effective('switch')).skills).toMatchObject([{ name: 'toggled' }]);
   expect(await read('switch', 'toggled')).toContain('Do it.');
 });
+
+verifies(
+  'R-IMPORT-3#1',
+  'a store that is killed while it imports leaves the target wholly old; killed right after, wholly new',
+  async () => {
+    for (const id of ['origin', 'target']) await bus.call(sessionService.putAgent, { id });
+    const names = ['one', 'two', 'three', 'four', 'five', 'six'];
+    for (const name of names) await put('origin', { 'SKILL.md': text(name, 'New.'), 'other.md': name });
+    for (const name of names.slice(0, 3)) await putText('target', text(name, 'Old.'));
+    const source: ImportSource = { kind: 'agent', agentId: 'origin' };
+    const { skills } = await bus.call(skillStore.previewImport, { agentId: 'target', source });
+    const chosen = skills.flatMap(({ name, digest, replaces }) =>
+      name === null || digest === null ? [] : [{ name, digest, replaces, onConflict: 'overwrite' as const }],
+    );
+    const list = async () => (await bus.call(skillStore.listSkills, { agentId: 'target' })).items;
+    const before = await list();
+    const process = system.process('skill-store');
+    const progress = await collect(system.connection, skillStore.importProgressed);
+    const events = await collect(system.connection, skillStore.skillChanged);
+    const begin = (importId: string): void => {
+      const request = { agentId: 'target', source, skills: chosen, importId };
+      // Nobody answers once it is dead, and whoever asked cannot know.
+      void bus.call(skillStore.executeImport, request, { timeoutMs: 1_000 }).catch(() => undefined);
+    };
+
+    const importId = randomUUID();
+    begin(importId);
+    await progress.next(({ payload }) => payload.importId === importId && payload.done === 3);
+    await process.kill();
+    await process.start();
+    // The last of six may have been stored and all of it committed by the time that the kill arrived.
+    const after = await list();
+    const isWholly = (body: string, all: readonly string[]): Promise<boolean> =>
+      Promise.all(all.map((name) => read('target', name))).then((texts) => texts.every((one) => one?.includes(body)));
+    if (after.length === before.length) expect(after).toEqual(before);
+    else expect(await isWholly('New.', names)).toBe(true);
+
+    if (after.length === before.length) {
+      begin(randomUUID());
+      await events.next(({ payload }) => payload.agentId === 'target' && payload.names.includes('six'));
+      await process.kill();
+      await process.start();
+    }
+    expect((await list()).map(({ name }) => name)).toEqual([...names].sort());
+    expect(await isWholly('New.', names)).toBe(true);
+    expect((await bus.call(skillStore.readSkill, { agentId: 'target', name: 'six', path: 'other.md' })).text).toBe('six');
+    progress.stop();
+    events.stop();
+  },
+);
 
 async function putArchive(archive: Uint8Array): Promise<Skill> {
   const digest = sha256(archive);
