@@ -66,10 +66,20 @@ function operation(operationId: string, route: HttpRoute): Readonly<Record<strin
     responses: {
       [String(route.status)]: {
         description: 'Done',
-        content: { [route.answers === 'stream' ? 'text/event-stream' : 'application/json']: { schema: jsonSchemaOf(route.output) } },
+        content: contentOf(route),
       },
       ...problems({ ...platformFaults, ...route.errors }),
     },
+  };
+}
+
+/** Events that end with the answer carry more than one shape, so their form alone is said. */
+function contentOf(route: HttpRoute): Readonly<Record<string, unknown>> {
+  const schema = jsonSchemaOf(route.output);
+  if (route.answers === 'stream') return { 'text/event-stream': { schema } };
+  return {
+    'application/json': { schema },
+    ...(route.answers === 'progress' ? { 'text/event-stream': { schema: { type: 'string' } } } : {}),
   };
 }
 
