@@ -1,5 +1,6 @@
 import { instanceId as idOf } from '@ambit/capability';
 import { Fault, fault, mcpBroker, type ServerSpec } from '@ambit/contracts';
+import { isDatabaseError } from '@ambit/db';
 import { sentenceOf, StartFailed } from '@ambit/mcp';
 import { authorizationOf, credentialsOf } from './domain/authorization.js';
 import { specOf, type ServerRow } from './server.view.js';
@@ -35,6 +36,7 @@ export function unavailable(reason: string): Fault {
 
 export function reasonOf(error: unknown): string {
   if (error instanceof StartFailed) return error.message;
+  if (isDatabaseError(error)) return 'The broker could not read or write its records; it is tried again';
   if (!(error instanceof Fault)) return sentenceOf(error);
   const { data } = error;
   if (typeof data === 'object' && data !== null && 'reason' in data && typeof data.reason === 'string') return data.reason;

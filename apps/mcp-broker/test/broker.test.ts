@@ -419,6 +419,26 @@ describe('a real server over Streamable HTTP', () => {
     expect(textOf(await call(server, 'echo', { message: 'http' }))).toBe('Echo: http');
   }, 60_000);
 
+  it('is called while credentials cannot be read: the connection knows that it has none', async () => {
+    const rename = (from: string, to: string) =>
+      withClient(postgres.url, async (client) => void (await client.query(`ALTER TABLE mcp_broker."${from}" RENAME TO "${to}"`)));
+    const instances = { scope: 'per-session' as const };
+    const scoped = await put({ slug: 'scoped', transport: { type: 'http', url: `http://127.0.0.1:${port}/mcp` }, instances });
+    await listed(scoped.id);
+    await rename('credential', 'away');
+    try {
+      expect(textOf(await call(server, 'echo', { message: 'without' }))).toBe('Echo: without');
+      // Nor does a start just then say how records are read.
+      await expect(ensure(scoped)).rejects.toMatchObject({
+        code: 'SERVER_UNAVAILABLE',
+        data: { reason: expect.stringMatching(/^The broker could not read or write its records/) },
+      });
+    } finally {
+      await rename('away', 'credential');
+    }
+    await nats.bus.call(mcpBroker.deleteServer, { id: scoped.id });
+  });
+
   it('that restarts is initialised once more; while it is away nothing is dispatched, and its list stands', async () => {
     await stop();
     await expect(call(server, 'echo', { message: 'x' })).rejects.toMatchObject({ code: 'SERVER_UNAVAILABLE' });

@@ -29,6 +29,11 @@ export function isDatabaseAway(error: unknown): boolean {
   return 'originalCode' in cause && cause.originalCode === CANNOT_CONNECT_NOW;
 }
 
+/** Whether an error is the database's: its text has statements and paths, and is for logs alone. */
+export function isDatabaseError(error: unknown): boolean {
+  return isDatabaseAway(error) || (error instanceof Error && error.name.startsWith('PrismaClient'));
+}
+
 /** It is there, and still reads its log after a crash, or shuts down: it took no connection. */
 const CANNOT_CONNECT_NOW = '57P03';
 

@@ -1,5 +1,5 @@
 export { appendAudit, appendAudits, AuditTrail, verifyAudit, type AuditEntry, type AuditVerdict } from './audit.js';
-export { Database, DB, isDatabaseAway, openDatabase, type DatabaseOptions } from './database.js';
+export { Database, DB, isDatabaseAway, isDatabaseError, openDatabase, type DatabaseOptions } from './database.js';
 export { Prisma, PrismaClient } from './generated/client.js';
 export { chainEnds, keepLostRecords, type ChainEnd } from './lost-records.js';
 export { migrate } from './migrate.js';

@@ -12,7 +12,7 @@ export { CallServer, type CallServerOptions, type Pin } from './call-server.js';
 export { HeldInstance, isUnchangedBy, LISTED, SHUTTING_DOWN, StartFailed, type HoldOptions } from './held-instance.js';
 export { InstanceLeases, type InstanceLease, type LeaseFacts, type LeaseView, type TakeOptions } from './lease.js';
 export { StartQueue } from './start-queue.js';
-export { isUnauthorized, wantsSignIn } from './outcome.js';
+export { isUnauthorized, NOT_SENT, wantsSignIn } from './outcome.js';
 export { pageOf } from './content-server.js';
 export type { Offers } from './offers.js';
 export { ListKeeper, type Listed, type ListKeeperOptions } from './list-keeper.js';

@@ -33,6 +33,9 @@ export type CallOutcome =
       readonly limitBytes?: number;
     };
 
+/** The code of an error of ours that came up before a request left. */
+export const NOT_SENT = 'AMBIT_NOT_SENT';
+
 /** Codes of connections that were never made: no byte of the request has left. */
 const NEVER_CONNECTED = new Set([
   'ECONNREFUSED',
@@ -49,6 +52,7 @@ const NEVER_CONNECTED = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
   'AMBIT_EGRESS_REFUSED',
   'AMBIT_CONNECT_TIMEOUT',
+  NOT_SENT,
 ]);
 
 /** Every way in which servers say that they do not know the session any more. The specification asks for 404; many answer 400 or an error object. */

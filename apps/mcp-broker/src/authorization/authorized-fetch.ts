@@ -1,3 +1,4 @@
+import { NOT_SENT } from '@ambit/mcp';
 import { extractWWWAuthenticateParams, type FetchLike } from '@modelcontextprotocol/client';
 import { signInOf } from '../instance.facts.js';
 import { specOf, type ServerRow } from '../server.view.js';
@@ -31,11 +32,13 @@ function authorizedFetch(
   { tokens, challenges }: Credentials,
 ): FetchLike {
   const { server, subject, url: home } = whose;
-  let held: Access | undefined;
+  // Read once for a connection, also where there is none: whoever signs in has the connection ended, and a refusal has it read again.
+  let held: { readonly access: Access | undefined } | undefined;
   const current = async (): Promise<Access | undefined> => {
-    if (held !== undefined && (held.refreshAt === null || held.refreshAt.getTime() > Date.now())) return held;
-    held = await tokens.current(server, subject);
-    return held;
+    const refreshAt = held?.access?.refreshAt ?? null;
+    if (held === undefined || (refreshAt !== null && refreshAt.getTime() <= Date.now()))
+      held = { access: await unsent(() => tokens.current(server, subject)) };
+    return held.access;
   };
   const better = async (answer: Response, sent: Access | undefined): Promise<Access | undefined> => {
     if (answer.status === 401) return tokens.after(server, subject, sent?.token);
@@ -48,11 +51,21 @@ function authorizedFetch(
     const sent = await current();
     const answer = await fetch(url, withToken(init, sent));
     if (answer.status !== 401 && answer.status !== 403) return answer;
-    held = await better(answer, sent);
-    const again = held === undefined || held.token === sent?.token ? undefined : await fetch(url, withToken(init, held));
+    const access = await unsent(() => better(answer, sent));
+    held = { access };
+    const again = access === undefined || access.token === sent?.token ? undefined : await fetch(url, withToken(init, access));
     if ((again ?? answer).status === 401) await challenges.note(server, again ?? answer);
     return again ?? answer;
   };
+}
+
+/** What fails here fails before the server took anything: without this the call would count as one whose end nobody knows. */
+async function unsent<T>(read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    throw Object.assign(new Error('The sign-in to this server could not be read; nothing was sent', { cause: error }), { code: NOT_SENT });
+  }
 }
 
 function withToken(init: RequestInit | undefined, access: Access | undefined): RequestInit {
