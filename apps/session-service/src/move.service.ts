@@ -56,6 +56,7 @@ export class MoveService {
           agentId: to.id,
           projectId: to.projectId,
           mode: modeAfterMove(session.mode, from, to),
+          loadedTools: [],
           conversationKey: await this.#keyAt(unit, session, to.id),
         });
         await tape.append(unit, id, [eventEntry(`The session moved from ${session.agentId} to ${to.id}.`)]);
@@ -75,7 +76,7 @@ export class MoveService {
       const session = await this.#locked(unit, id, sessionService.clearSession);
       const emptied = await this.#empty(unit, session, { reason: 'the session was cleared', call });
       unit.audit({ action: 'session.clear', target: `session:${id}`, projectId: session.projectId }, doerOf(call));
-      return { ...emptied, session: await sessions.change(unit, session, {}) };
+      return { ...emptied, session: await sessions.change(unit, session, { loadedTools: [] }) };
     });
     return this.#settled(cleared);
   }

@@ -22,6 +22,7 @@ export function newSession(agent: Agent, opening: Opening, now: Date): SessionRe
     parentSessionId: null,
     slot: null,
     slotTools: null,
+    loadedTools: [],
     adapter,
     endpoint,
     scene: scene ?? 'private',

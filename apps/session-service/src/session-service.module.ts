@@ -48,6 +48,7 @@ import { SpentJobs } from './spent-jobs.service.js';
 import { StorageSweeper } from './storage.sweeper.js';
 import { StepService } from './step.service.js';
 import { Sweeper } from './sweeper.service.js';
+import { ToolLoadService } from './tool-load.service.js';
 import { TapeService } from './tape.service.js';
 import { Transactions } from './transactions.repository.js';
 import { WhoseReader } from './whose.service.js';
@@ -84,6 +85,7 @@ import { WorkerHandlers } from './worker.handlers.js';
       AftercareService,
       DraftService,
       DelegationService,
+      ToolLoadService,
       MessageService,
       TapeService,
       RunService,

@@ -8,6 +8,7 @@ import { PrincipalService } from './principal.service.js';
 import { RemovalService } from './removal.service.js';
 import { SessionService } from './session.service.js';
 import { TapeService } from './tape.service.js';
+import { ToolLoadService } from './tool-load.service.js';
 
 @Controller()
 export class SessionHandlers {
@@ -19,6 +20,7 @@ export class SessionHandlers {
     private readonly moves: MoveService,
     private readonly removals: RemovalService,
     private readonly drafts: DraftService,
+    private readonly toolLoads: ToolLoadService,
   ) {}
 
   @Answers(sessionService.receiveMessage) receive(input: Parsed<typeof sessionService.receiveMessage>, call: Call) {
@@ -50,6 +52,9 @@ export class SessionHandlers {
   }
   @Answers(sessionService.createDraft) draft(input: Parsed<typeof sessionService.createDraft>, call: Call) {
     return this.drafts.create(input, call);
+  }
+  @Answers(sessionService.loadTool) loadTool(input: Parsed<typeof sessionService.loadTool>, call: Call) {
+    return this.toolLoads.load(input, call);
   }
   @Answers(sessionService.erasePrincipal) erase(input: Parsed<typeof sessionService.erasePrincipal>, call: Call) {
     return this.principals.erase(input, call);

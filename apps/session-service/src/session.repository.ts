@@ -12,6 +12,8 @@ export interface SessionRecord extends Session {
   readonly scene: 'private' | 'group' | 'channel';
   /** Of a preset's session: globs of the tools that it sees; null is all. */
   readonly slotTools: readonly string[] | null;
+  /** Deferred tools that it has loaded. */
+  readonly loadedTools: readonly string[];
 }
 
 function sessionOf(row: SessionRow): SessionRecord {
@@ -27,6 +29,7 @@ function sessionOf(row: SessionRow): SessionRecord {
     parentSessionId: row.parentSessionId,
     slot: row.slot,
     slotTools: SlotTools.parse(row.slotTools),
+    loadedTools: row.loadedTools,
     adapter: row.adapter,
     endpoint: row.endpoint,
     scene: row.scene === 'group' || row.scene === 'channel' ? row.scene : 'private',
@@ -39,7 +42,7 @@ function sessionOf(row: SessionRow): SessionRecord {
 }
 
 /** What leaves the service of a session. */
-export function publicSession({ scene: _scene, slotTools: _tools, ...session }: SessionRecord): Session {
+export function publicSession({ scene: _scene, slotTools: _tools, loadedTools: _loaded, ...session }: SessionRecord): Session {
   return session;
 }
 
@@ -99,15 +102,16 @@ export const sessions = {
   async change(
     unit: Unit,
     session: SessionRecord,
-    to: Partial<Pick<SessionRecord, 'agentId' | 'projectId' | 'mode' | 'skills' | 'workspaceId'>> & {
+    to: Partial<Pick<SessionRecord, 'agentId' | 'projectId' | 'mode' | 'skills' | 'workspaceId' | 'loadedTools'>> & {
       readonly conversationKey?: string | null;
     },
   ): Promise<SessionRecord> {
-    const { conversationKey, skills, ...rest } = to;
+    const { conversationKey, skills, loadedTools, ...rest } = to;
     const next = {
       ...session,
       ...rest,
       ...(skills === undefined ? {} : { skills }),
+      ...(loadedTools === undefined ? {} : { loadedTools }),
       version: session.version + 1,
       updatedAt: unit.now.toISOString(),
     };
@@ -116,6 +120,7 @@ export const sessions = {
       data: {
         ...rest,
         ...(skills === undefined ? {} : { skills: skills ?? [], allSkills: skills === null }),
+        ...(loadedTools === undefined ? {} : { loadedTools: [...loadedTools] }),
         ...(conversationKey === undefined ? {} : { conversationKey }),
         version: next.version,
         updatedAt: unit.now,
@@ -126,10 +131,11 @@ export const sessions = {
 
   /** False where another message made the conversation's session first. */
   async create(db: Reader, session: SessionRecord, conversationKey: string | null): Promise<boolean> {
-    const { skills, principal, createdAt, updatedAt, slotTools, ...rest } = session;
+    const { skills, principal, createdAt, updatedAt, slotTools, loadedTools, ...rest } = session;
     const data = {
       ...rest,
       ...(slotTools === null ? {} : { slotTools: [...slotTools] }),
+      loadedTools: [...loadedTools],
       conversationKey,
       principal,
       principalId: principal.id,

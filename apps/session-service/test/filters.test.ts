@@ -52,7 +52,9 @@ interface Given {
   readonly fingerprint: string;
   /** The worker's tools. */
   readonly tools: readonly string[];
-  readonly record: { readonly [K in 'skills' | 'servers' | 'subagents']: readonly { readonly name: string; readonly slug: string }[] };
+  readonly record: {
+    readonly [K in 'skills' | 'servers' | 'subagents' | 'deferred']: readonly { readonly name: string; readonly slug: string }[];
+  };
 }
 async function recordOf(fingerprint: string): Promise<Pick<Given, 'tools' | 'record'>> {
   const record = JSON.parse((await fixture.bus.call(sessionService.readSnapshot, { fingerprint })).text);
@@ -448,5 +450,57 @@ verifies(
     const { ancestors } = await fixture.bus.call(sessionService.getAuthority, { runId: items[0]?.id ?? '' });
     expect(ancestors[0]?.policy?.rules).toMatchObject([{ decision: 'deny', tool: '*' }]);
     fixture.world.plugins = [];
+  },
+);
+
+verifies(
+  ['R-INGRESS-20#1', 'R-INGRESS-20#2'],
+  'deferred tools are loaded out of what the run could have, twelve in a session, and the thirteenth is refused',
+  async () => {
+    const many = Array.from({ length: 14 }, (_, index) => `more_${String(index).padStart(2, '0')}`);
+    const policy = { servers: null, skills: null, plugins: null, deferredTools: ['more_*'] };
+    const tools = { ...Object.fromEntries(many.map((name) => [name, {}])), plain: {}, more_for_bob: { permissions: ['user(bob)'] } };
+    const agent = await agentWith(tools, { policy });
+    fixture.world.tools.push(
+      ...['tool_discover', 'tool_load'].map((name) => registration(name, { exposure: 'system-model', needsDeferred: true })),
+    );
+    fixture.world.changed();
+    const { runId } = await fixture.send(agent, 'Hello', CHAT);
+    const attempt = await fixture.begin(agent.id);
+    const seen = async (fingerprint: string) => {
+      const { record, tools: own } = await recordOf(fingerprint);
+      return { own, deferred: (record.deferred ?? []).map(({ name }) => name) };
+    };
+    expect(await seen(attempt.ref.fingerprint)).toEqual({ own: ['plain'], deferred: many });
+    const load = (name: string, of = runId ?? '') => fixture.bus.call(sessionService.loadTool, { runId: of, name });
+    for (const name of ['more_for_bob', 'plain', 'more_99', 'question']) expect(await codeOf(load(name))).toBe('TOOL_NOT_IN_SNAPSHOT');
+    // All at once: no two of them take the same place.
+    const codes = await Promise.all(many.map((name) => codeOf(load(name))));
+    expect(codes.filter((code) => code === 'none')).toHaveLength(12);
+    expect(codes.filter((code) => code === 'LOADED_TOOLS_LIMIT')).toHaveLength(2);
+    const loaded = many.filter((_name, index) => codes[index] === 'none');
+    expect([...(await load(loaded[0] ?? '')).loaded].sort()).toEqual(loaded);
+    const { fingerprint } = await fixture.bus.call(
+      sessionService.refreshRun,
+      { ...attempt.ref, token: attempt.token },
+      { keys: { agentId: agent.id } },
+    );
+    const left = many.filter((name) => !loaded.includes(name));
+    expect(await seen(fingerprint)).toEqual({ own: [...loaded, 'plain'], deferred: left });
+    // The run that goes on, and what another session sees.
+    await fixture.step(attempt, 0);
+    await fixture.finish(attempt, 'completed');
+    expect(await codeOf(load(left[0] ?? ''))).toBe('TURN_ENDED');
+    await fixture.send(agent, 'And now?', CHAT);
+    expect((await fixture.begin(agent.id)).ref.fingerprint).toBe(fingerprint);
+    expect(await seen((await given(agent)).fingerprint)).toEqual({ own: ['plain'], deferred: many });
+    // Loaded before, and taken away since.
+    fixture.world.toolsets = fixture.world.toolsets.map((one) => ({ ...one, tools: one.tools.filter(({ name }) => name !== loaded[0]) }));
+    await fixture.bus.call(sessionService.putAgent, { id: agent.id, policy: { ...policy, disabledTools: [loaded[1] ?? ''] } });
+    fixture.world.changed();
+    const { sessionId } = attempt.ref;
+    expect((await explain(sessionId, loaded[0] ?? '')).visible).toBe(false);
+    expect((await explain(sessionId, loaded[1] ?? '')).summary).toContain('TOOL_DISABLED');
+    expect((await explain(sessionId, left[0] ?? '')).summary).toContain('DEFERRED');
   },
 );

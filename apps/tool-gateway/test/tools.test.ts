@@ -42,6 +42,8 @@ it('lists its tools by purpose, and hides what no model may call', async () => {
     'subagent_orchestrator',
     'tape_context',
     'tape_search',
+    'tool_discover',
+    'tool_load',
     'update_plan',
   ]);
   expect((await list('configurable')).tools.map(({ name }) => name).sort()).toEqual([

@@ -22,6 +22,7 @@ export function worldKey(versions: CompositionVersions): string {
     ...versions.session,
     activeSkills: [...versions.session.activeSkills].sort(byCodeUnit),
     selectedSkills: sortedOrNull(versions.session.selectedSkills),
+    ...(versions.session.loadedTools === undefined ? {} : { loadedTools: [...versions.session.loadedTools].sort(byCodeUnit) }),
   };
   return canonicalJson(
     {

@@ -33,6 +33,8 @@ export interface BuiltinRegistration extends Filterable {
   readonly needsSkills?: boolean;
   /** The tool is there only where a skill of the run has an enabled script, and a worker that brings `exec` can run it. */
   readonly needsScripts?: boolean;
+  /** The tool is there only where a tool of the run is deferred. */
+  readonly needsDeferred?: boolean;
 }
 
 export interface ServerTool extends Filterable {
@@ -118,6 +120,8 @@ export interface CompositionInput {
     readonly activeSkills: readonly string[];
     /** Globs of the tools that a preset leaves; absent where the session is none's. */
     readonly onlyTools?: readonly string[];
+    /** Deferred tools that the session has loaded, by the name that it sees. @default none */
+    readonly loadedTools?: readonly string[];
   };
   readonly subject: Subject | null;
   readonly builtins: Source<BuiltinRegistration>;
@@ -134,6 +138,7 @@ export type ReasonCode =
   | 'AGENT_KIND'
   | 'ALIAS_TAKEN'
   | 'ALIAS_UNKNOWN'
+  | 'DEFERRED'
   | 'DUPLICATE_NAME'
   | 'EXPOSURE_HIDDEN'
   | 'EXPOSURE_MISMATCH'
@@ -144,6 +149,7 @@ export type ReasonCode =
   | 'NAME_RESERVED'
   | 'NOT_THIS_AGENT'
   | 'NOT_IN_PRESET'
+  | 'NOTHING_DEFERRED'
   | 'PLUGIN_DISABLED'
   | 'PLUGIN_NOT_ALLOWED'
   | 'PLUGIN_POLICY_DENIED'

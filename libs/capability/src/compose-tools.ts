@@ -1,4 +1,4 @@
-import { byCodeUnit, canonicalJson, inCanonicalOrder, NotCanonical } from './canonical.js';
+import { byCodeUnit } from './canonical.js';
 import type { BuiltinRegistration, CompositionInput, ReasonCode, WorkerTool, WorkerToolset } from './compose-input.js';
 import type { FilterVerdict } from './filters.js';
 import { matchesGlob } from './glob.js';
@@ -15,6 +15,8 @@ export interface ToolCandidate {
   readonly filters: FilterVerdict[];
   readonly rank: number;
   readonly tool: SnapshotTool;
+  /** It is there for deferred tools, and with the last of them it goes. */
+  readonly needsDeferred?: boolean;
 }
 
 interface Context {
@@ -53,7 +55,7 @@ export function builtinCandidates(registrations: readonly BuiltinRegistration[],
       owner: 'builtin',
       target: { kind: 'builtin', id: name, version },
     };
-    return [{ candidate, filters, rank: 0, tool }];
+    return [{ candidate, filters, rank: 0, tool, needsDeferred: registration.needsDeferred === true }];
   });
 }
 
@@ -173,95 +175,4 @@ export function ofPreset(
       only.some((glob) => matchesGlob(glob, tool.name)) ||
       ledger.out(candidate, 'NOT_IN_PRESET', 'the preset that this session works as does not list it'),
   );
-}
-
-/** Settles who has which name, applies the agent's aliases, and answers the tools of the record, by name. */
-export function settleTools(
-  candidates: readonly ToolCandidate[],
-  { policy, ledger }: { readonly policy: CataloguePolicy; readonly ledger: Ledger },
-): SnapshotTool[] {
-  const byName = new Map<string, ToolCandidate[]>();
-  for (const candidate of candidates.flatMap((one) => storable(one, ledger) ?? [])) {
-    const rivals = byName.get(candidate.tool.name);
-    if (rivals === undefined) byName.set(candidate.tool.name, [candidate]);
-    else rivals.push(candidate);
-  }
-  const winners = new Map<string, ToolCandidate>();
-  for (const [name, rivals] of byName) {
-    const winner = winnerOf(rivals, ledger);
-    if (winner !== null) winners.set(name, winner);
-  }
-  const names = aliasesOf(policy.aliases, { winners, ledger });
-  const tools = [...winners.values()].map(({ candidate, filters, tool }) => {
-    const name = names.get(tool.name) ?? tool.name;
-    ledger.in(
-      { ...candidate, name },
-      name === tool.name ? describe(tool) : `${describe(tool)}, as the agent's alias of ${tool.name}`,
-      filters,
-    );
-    return name === tool.name ? tool : { ...tool, name };
-  });
-  return tools.sort((left, right) => byCodeUnit(left.name, right.name));
-}
-
-const describe = (tool: SnapshotTool) => `${tool.exposure}, effect ${tool.effect}`;
-
-/** The candidate with its schemas read once and in canonical order; null, with the reason noted, where they have no canonical form. */
-function storable(candidate: ToolCandidate, ledger: Ledger): ToolCandidate | null {
-  const { tool } = candidate;
-  try {
-    const inputSchema = inCanonicalOrder(tool.inputSchema);
-    const outputSchema = inCanonicalOrder(tool.outputSchema);
-    inCanonicalOrder(tool.description);
-    return { ...candidate, tool: { ...tool, inputSchema, outputSchema } };
-  } catch (error) {
-    if (!(error instanceof NotCanonical)) throw error;
-    ledger.out(candidate.candidate, 'SCHEMA_INVALID', error.message);
-    return null;
-  }
-}
-
-function winnerOf(rivals: readonly ToolCandidate[], ledger: Ledger): ToolCandidate | null {
-  const [only] = rivals;
-  if (only !== undefined && rivals.length === 1) return only;
-  const best = Math.min(...rivals.map((rival) => rival.rank));
-  const first = rivals.filter((rival) => rival.rank === best);
-  const same = new Set(first.map((rival) => canonicalJson(rival.tool))).size === 1;
-  const winner = same ? (first[0] ?? null) : null;
-  for (const rival of rivals) {
-    if (rival === winner) continue;
-    ledger.out(
-      rival.candidate,
-      'DUPLICATE_NAME',
-      winner === null
-        ? 'several tools claim this name, and none of them wins'
-        : rival.rank === best
-          ? 'listed twice in the same words'
-          : 'a built-in tool has this name',
-    );
-  }
-  return winner;
-}
-
-interface AliasContext {
-  readonly winners: ReadonlyMap<string, ToolCandidate>;
-  readonly ledger: Ledger;
-}
-
-/** Which tool is shown under which alias. An alias that is taken or reserved names nothing, and says so. */
-function aliasesOf(aliases: Readonly<Record<string, string>>, { winners, ledger }: AliasContext): ReadonlyMap<string, string> {
-  const names = new Map<string, string>();
-  for (const [alias, tool] of Object.entries(aliases).sort(([left], [right]) => byCodeUnit(left, right))) {
-    const candidate = { kind: 'alias' as const, name: alias, owner: 'user', slot: `user/aliases/${alias}` };
-    const problem = nameProblem(alias);
-    if (problem !== null) ledger.out(candidate, problem.code, problem.detail);
-    else if (winners.has(alias)) ledger.out(candidate, 'ALIAS_TAKEN', 'another tool has this name');
-    else if (!winners.has(tool)) ledger.out(candidate, 'ALIAS_UNKNOWN', `${tool} is not part of this run`);
-    else if (names.has(tool)) ledger.out(candidate, 'ALIAS_TAKEN', `${tool} is already called ${names.get(tool)}`);
-    else {
-      names.set(tool, alias);
-      ledger.in(candidate, `stands for ${tool}`);
-    }
-  }
-  return names;
 }

@@ -4,7 +4,8 @@ import { composePlugins } from './compose-plugins.js';
 import { composeServers } from './compose-servers.js';
 import { composeSkills } from './compose-skills.js';
 import { composeSubagents } from './compose-subagents.js';
-import { builtinCandidates, ofPreset, settleTools, workerCandidates } from './compose-tools.js';
+import { builtinCandidates, ofPreset, workerCandidates } from './compose-tools.js';
+import { settleTools } from './settle-tools.js';
 import { cataloguePolicyHash, composeCatalogue, NOTHING_ALLOWED, type CataloguePolicy } from './policy.js';
 import { RESERVED_TABLE_VERSION } from './reserved.js';
 import { SNAPSHOT_FORMAT, SNAPSHOT_SCHEMA_VERSION } from './snapshot.js';
@@ -23,7 +24,7 @@ export function compose(input: CompositionInput): Composition {
   const builtins = builtinCandidates(itemsOf('builtins', input.builtins, ledger), { input, policy, ledger, skills, subagents });
   const workers = workerCandidates(itemsOf('toolsets', input.toolsets, ledger), { input, policy, ledger });
   const candidates = ofPreset([...builtins, ...workers, ...servers.tools], { only: input.session.onlyTools, ledger });
-  const tools = settleTools(candidates, { policy, ledger });
+  const { tools, deferred } = settleTools(candidates, { policy, ledger, input });
   return {
     record: {
       format: SNAPSHOT_FORMAT,
@@ -33,6 +34,7 @@ export function compose(input: CompositionInput): Composition {
       project: { id: input.project.id, workspaceId: input.project.workspaceId },
       model: { name: input.model.name, vision: input.model.vision },
       tools,
+      ...(deferred.length === 0 ? {} : { deferred }),
       skills,
       promptCommands: servers.prompts,
       plugins: plugins.records,

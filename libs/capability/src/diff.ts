@@ -118,6 +118,8 @@ const sentence = (field: string, old: unknown, now: unknown) => {
 };
 const shown = (value: unknown) => (typeof value === 'string' ? value : value === undefined ? 'none' : text(value));
 
+const names = (list: SnapshotRecord['deferred']) => (list ?? []).map(({ name }) => name).join(', ');
+
 function otherChanges(before: SnapshotRecord, after: SnapshotRecord): string[] {
   const changes: string[] = [];
   const note = (words: string, pair: readonly [unknown, unknown]) => {
@@ -127,6 +129,7 @@ function otherChanges(before: SnapshotRecord, after: SnapshotRecord): string[] {
   note('project', [before.project.id, after.project.id]);
   note('model', [before.model, after.model]);
   note('switches', [before.switches, after.switches]);
+  note('tools to load', [names(before.deferred), names(after.deferred)]);
   note('table of built-in names', [before.reservedTableVersion, after.reservedTableVersion]);
   note('record format', [before.schemaVersion, after.schemaVersion]);
   if (before.cataloguePolicyHash !== after.cataloguePolicyHash)

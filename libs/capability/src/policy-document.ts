@@ -82,7 +82,7 @@ export const PolicyDocument = z
     servers: WrittenList,
     plugins: WrittenList,
     skills: WrittenList,
-    tools: z.strictObject({ disabled: z.array(Name).max(500).default([]) }).prefault({}),
+    tools: z.strictObject({ disabled: z.array(Name).max(500).default([]), deferred: z.array(Name).max(100).default([]) }).prefault({}),
     aliases: z.record(z.string().regex(/^[A-Za-z0-9_-]{1,64}$/), z.string().min(1).max(128)).default({}),
     subagents: WrittenSubagents.default({}),
     presets: Policy.shape.presets,
@@ -137,6 +137,7 @@ export function policyFromDocument(document: PolicyDocument): Policy {
     plugins: listFromDocument(document.plugins),
     skills: listFromDocument(document.skills),
     disabledTools: document.tools.disabled,
+    deferredTools: document.tools.deferred,
     subagents: mapValues(document.subagents, (slot) => ({
       ...slot,
       servers: slot.servers === undefined ? undefined : listFromDocument(slot.servers),
@@ -146,14 +147,14 @@ export function policyFromDocument(document: PolicyDocument): Policy {
 
 /** The written form of a stored policy; {@link policyFromDocument} gives the same policy back. */
 export function policyToDocument(policy: Policy): PolicyDocument {
-  const { disabledTools, rules, servers, plugins, skills, subagents, ...same } = policy;
+  const { disabledTools, deferredTools, rules, servers, plugins, skills, subagents, ...same } = policy;
   return {
     ...same,
     rules: rules.map(ruleToDocument),
     servers: listToDocument(servers),
     plugins: listToDocument(plugins),
     skills: listToDocument(skills),
-    tools: { disabled: [...disabledTools] },
+    tools: { disabled: [...disabledTools], deferred: [...deferredTools] },
     subagents: mapValues(subagents, ({ servers: own, ...slot }) => (own === undefined ? slot : { ...slot, servers: listToDocument(own) })),
   };
 }

@@ -6,7 +6,10 @@ type Names = z.output<typeof NameList>;
 type Subagents = Policy['subagents'];
 
 /** The part of a policy that shapes what a run sees; the rest is authority, read at dispatch. */
-export type CataloguePolicy = Pick<Policy, 'servers' | 'plugins' | 'skills' | 'disabledTools' | 'aliases' | 'subagents' | 'presets'>;
+export type CataloguePolicy = Pick<
+  Policy,
+  'servers' | 'plugins' | 'skills' | 'disabledTools' | 'aliases' | 'subagents' | 'presets' | 'deferredTools'
+>;
 
 const MODES: readonly PermissionMode[] = ['default', 'auto_approve', 'full_access'];
 
@@ -45,6 +48,7 @@ export function cataloguePolicyHash(policy: CataloguePolicy): string {
     disabledTools: sorted(policy.disabledTools),
     aliases: policy.aliases,
     subagents: sortedRecord(policy.subagents),
+    ...(policy.deferredTools.length === 0 ? {} : { deferredTools: sorted(policy.deferredTools) }),
     ...(Object.keys(policy.presets).length === 0 ? {} : { presets: policy.presets }),
   });
 }
@@ -63,6 +67,7 @@ export function composeCatalogue(own: CataloguePolicy, ancestors: readonly Catal
       aliases: narrowed.aliases,
       subagents: narrowed.subagents,
       presets: narrowed.presets,
+      deferredTools: narrowed.deferredTools,
     }),
     own,
   );
@@ -77,4 +82,5 @@ export const NOTHING_ALLOWED: CataloguePolicy = {
   aliases: {},
   subagents: {},
   presets: {},
+  deferredTools: [],
 };

@@ -2,7 +2,7 @@ import type { Exposure, ToolEffect } from '@ambit/contracts';
 import type { Access } from './snapshot.js';
 
 /** Moves by one with every change of the table: it is part of every snapshot. */
-export const RESERVED_TABLE_VERSION = 1;
+export const RESERVED_TABLE_VERSION = 2;
 
 /** The workspace tool that runs commands; scripts of skills are run through it, and its rules hold for them too. */
 export const COMMAND_TOOL = 'exec';
@@ -32,7 +32,7 @@ export const RESERVED_TABLE: ReadonlyMap<string, Reserved> = new Map([
   ...workspace('session', 'write', 'process'),
   ...platform('user-configurable', 'question', 'update_plan'),
   ...platform('user-configurable', 'skill_list', 'skill_view', 'skill_run', 'skill_manage', 'skill_draft'),
-  ...platform('system-model', 'tape_search', 'tape_context', 'subagent_orchestrator', 'artifact_read'),
+  ...platform('system-model', 'tape_search', 'tape_context', 'subagent_orchestrator', 'artifact_read', 'tool_discover', 'tool_load'),
   ...platform('user-configurable', 'settings_open', 'settings_read', 'settings_write'),
   ...platform('diagnostic', 'tape_info', 'tape_anchors'),
   ...platform('runtime-only', 'tape_handoff'),

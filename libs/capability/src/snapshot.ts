@@ -28,6 +28,9 @@ export const SnapshotTool = z.object({
 });
 export type SnapshotTool = z.output<typeof SnapshotTool>;
 
+export const SnapshotDeferred = z.object({ name: z.string().min(1).max(64), description: z.string() });
+export type SnapshotDeferred = z.output<typeof SnapshotDeferred>;
+
 export const SkillOrigin = z.enum(['owned', 'plugin', 'builtin', 'mcp']);
 export type SkillOrigin = z.infer<typeof SkillOrigin>;
 
@@ -81,6 +84,8 @@ export const SnapshotRecord = z.object({
   project: z.object({ id: ProjectId, workspaceId: z.string().max(200).nullable().optional() }),
   model: ModelFacts,
   tools: z.array(SnapshotTool),
+  /** Tools that the run could have and does not see whole until its session loads them; absent where there are none. */
+  deferred: z.array(SnapshotDeferred).optional(),
   skills: z.array(SnapshotSkill),
   promptCommands: z.array(SnapshotPrompt),
   plugins: z.array(SnapshotPlugin),

@@ -474,6 +474,8 @@ describe('fingerprint', () => {
     plugins: ok(plugin(id, { agents: [{ name: 'reviewer', description: 'reviews', instructions: 'Review.', tools: ['echo'], ...part }] })),
   });
   more.push(
+    ['deferred tool', { policies: [openPolicy({ deferredTools: ['*echo'] })], servers: ok(server(1)) }],
+    ['another deferred tool', { policies: [openPolicy({ deferredTools: ['*add'] })], servers: ok(server(1, { names: ['add'] })) }],
     ['preset of a plugin', preset('kit')],
     ['preset of another plugin', preset('box')],
     ['what a preset is told', preset('kit', { instructions: 'Review all.' })],

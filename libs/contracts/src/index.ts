@@ -28,7 +28,7 @@ export { permitChecker, PermitSubject } from './permit-checker.js';
 export { Plugin, PluginId, pluginRegistry, PluginState, Publisher, SourceFormat } from './plugin-registry.js';
 export { Review, reviewer, ReviewRequest, Risk } from './reviewer.js';
 export {
-  Agent, AgentAdjustment, AgentKind, AgentSpec, Answer, AskedBack, Authority, CallResult, CallStatus, ContentBlock, Explanation, IntendedCall, Interaction, InteractionKind, InteractionStatus, MessageIn, Project, Question, Reason, Run, RunJob,
+  Agent, AgentAdjustment, AgentKind, AgentSpec, Answer, AskedBack, Authority, CallResult, CallStatus, ContentBlock, Explanation, IntendedCall, Interaction, InteractionKind, InteractionStatus, LOADED_TOOLS_MAX, MessageIn, Project, Question, Reason, Run, RunJob,
   runFaults, RunRef, Session, sessionService, TapeEntry, TapeMessage, TapeScope, Usage,
 } from './session-service.js';
 export { DELEGATION, DelegatedTask, Delegation, DelegationMode, DelegationStatus, DelegationTask, TaskStatus } from './delegation.js';

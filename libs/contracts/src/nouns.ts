@@ -145,6 +145,8 @@ export const Policy = z
     plugins: NameList.default([]),
     skills: NameList.default([]),
     disabledTools: z.array(z.string().max(128)).max(500).default([]),
+    /** Globs of tools that a session sees by name alone until it loads them; what is built in is never one of them. */
+    deferredTools: z.array(z.string().min(1).max(128)).max(100).default([]),
     aliases: z.record(z.string().regex(/^[A-Za-z0-9_-]{1,64}$/), z.string().max(128)).default({}),
     subagents: z.record(Slug, SubagentSlot).default({}),
     presets: Presets,

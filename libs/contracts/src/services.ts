@@ -50,7 +50,7 @@ export const services = {
       s.forkSession, s.clearSession, s.deleteSession, s.createDraft, s.getRun, s.listRuns, s.startDelegation, s.listDelegations, s.getDelegation, s.delegationLog, s.killDelegation,
       s.cancelRun, s.getAuthority, s.listTape, s.searchTape, s.tapeContext, s.requestInteractions, s.withdrawInteraction, s.getInteraction, s.listInteractions, s.decideInteraction, s.settleInteraction, s.recordResults, s.readSnapshot,
       s.erasePrincipal,
-      s.listSnapshots, s.explain, s.revokeOwner, s.ensurePool, s.removePool, s.openEdge, s.startRun, s.stepRun, s.readTape, s.renewRun, s.refreshRun, s.askPermission, s.openRunEdge, s.finishRun,
+      s.listSnapshots, s.explain, s.loadTool, s.revokeOwner, s.ensurePool, s.removePool, s.openEdge, s.startRun, s.stepRun, s.readTape, s.renewRun, s.refreshRun, s.askPermission, s.openRunEdge, s.finishRun,
     ],
     calls: [adminApi.issueRunToken, g.listTools, g.listCalls, g.clearSession, b.catalogueHeads, b.cataloguePage, b.skillPage, k.effectiveSkills, p.pluginSlots, permitChecker.checkPermits],
     emits: [s.runChanged, s.tapeAppended, s.interactionRequested, s.interactionSettled, s.messagePosted, s.snapshotPublished, s.mappingPublished, s.agentChanged, s.delegationChanged, s.auditAppended],
@@ -64,7 +64,7 @@ export const services = {
   },
   'tool-gateway': {
     answers: [g.listAudit, g.executeBatch, g.executeCall, g.registerWorker, g.readArtifact, g.writeArtifact, g.getArtifact, g.listTools, g.listCalls, g.getCall, g.resolveCall, g.cancelCall, g.askTool, g.erasePrincipal, g.clearSession],
-    calls: [s.getAuthority, s.startDelegation, s.listDelegations, s.getDelegation, s.delegationLog, s.killDelegation, s.readSnapshot, s.requestInteractions, s.withdrawInteraction, s.getInteraction, s.settleInteraction, s.recordResults, s.searchTape, s.tapeContext, s.listTape, s.getAgent, s.adjustAgent, reviewer.reviewCall, b.ensureInstance, b.executeCall, b.resultPage, b.getServer, b.readServerSkill, k.readSkill, k.readScript, worker.prepareTool, worker.stageFile, worker.callTool, worker.resultPage],
+    calls: [s.getAuthority, s.startDelegation, s.listDelegations, s.getDelegation, s.delegationLog, s.killDelegation, s.readSnapshot, s.requestInteractions, s.withdrawInteraction, s.getInteraction, s.settleInteraction, s.recordResults, s.searchTape, s.tapeContext, s.listTape, s.getAgent, s.adjustAgent, s.loadTool, reviewer.reviewCall, b.ensureInstance, b.executeCall, b.resultPage, b.getServer, b.readServerSkill, k.readSkill, k.readScript, worker.prepareTool, worker.stageFile, worker.callTool, worker.resultPage],
     emits: [g.callStarted, g.callEnded, g.callParked, g.toolsChanged, g.auditAppended],
     hears: [s.runChanged, s.delegationChanged, s.interactionSettled],
     enqueues: [],

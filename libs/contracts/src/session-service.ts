@@ -349,6 +349,8 @@ const conflict = { status: 409, retry: 'never', message: 'It changed since you r
 const readOnly = { status: 409, retry: 'never', message: 'This is the session of a subagent: it takes decisions, and nothing else from outside' } as const;
 const skillUnknown = { status: 400, retry: 'never', message: 'The agent has no such skills', data: z.object({ names: z.array(z.string()) }) } as const;
 const busy = { status: 409, retry: 'later', message: 'The session is working, waits for a decision or has messages that wait; end that first, or ask for it to be cancelled' } as const;
+/** Deferred tools that one session may load. */
+export const LOADED_TOOLS_MAX = 12;
 const noInteraction = { status: 404, retry: 'never', message: 'No such decision is pending' } as const;
 
 export const sessionService = {
@@ -505,6 +507,11 @@ export const sessionService = {
     summary: 'Why a session or agent can or cannot see a tool or skill',
     input: z.object({ sessionId: Uuid.optional(), agentId: AgentId.optional(), kind: z.enum(['tool', 'skill']), name: z.string().min(1).max(200), principal: Principal.optional() }),
     output: Explanation, errors: { AGENT_UNKNOWN: unknown('agent'), SESSION_UNKNOWN: unknown('session') }, idempotent: true, timeoutMs: 15_000,
+  }),
+  loadTool: rpc('ambit.rpc.session-service.v1.tool.load', {
+    summary: 'Show a session one of the deferred tools of its run whole, from its next refresh or run on; a session loads twelve at most, and none takes the place of another',
+    input: z.object({ runId: Uuid, name: z.string().min(1).max(128) }), output: z.object({ loaded: z.array(z.string().max(128)).max(LOADED_TOOLS_MAX) }),
+    errors: { ...refusing('TOOL_NOT_IN_SNAPSHOT', 'TURN_ENDED'), LOADED_TOOLS_LIMIT: { status: 409, retry: 'never', message: 'The session has loaded as many tools as it may; go on with those', data: z.object({ limit: z.int() }) } }, idempotent: true,
   }),
   revokeOwner: rpc('ambit.rpc.session-service.v1.owner.revoke', {
     summary: 'Move the authority of every live run whose mapping names this owner', input: z.object({ owner: Owner, service: z.string().max(63), fence: z.int().min(1) }), output: z.object({ runs: z.int().min(0) }), idempotent: true, timeoutMs: 15_000,

@@ -32,6 +32,8 @@ export const ToolRegistration = z
     needsSkills: z.boolean().optional(),
     /** Of a built-in: it is there only where a skill of the run has an enabled script, and a worker of the agent brings `exec`. */
     needsScripts: z.boolean().optional(),
+    /** Of a built-in: it is there only where a tool of the run waits to be loaded. */
+    needsDeferred: z.boolean().optional(),
     ...demands,
   })
   .meta({ id: 'ToolRegistration' });

@@ -44,7 +44,11 @@ export interface Whose {
   /** The agents of the sessions above, nearest first. */
   readonly ancestors: readonly Ancestor[];
   readonly session:
-    (Pick<Session, 'id' | 'kind' | 'skills' | 'workspaceId' | 'version'> & { readonly slotTools: readonly string[] | null }) | null;
+    | (Pick<Session, 'id' | 'kind' | 'skills' | 'workspaceId' | 'version'> & {
+        readonly slotTools: readonly string[] | null;
+        readonly loadedTools: readonly string[];
+      })
+    | null;
   readonly subject: Subject | null;
   /** Whose own lists of servers count; null where only the agent is asked about. */
   readonly principalId: string | null;
@@ -65,6 +69,7 @@ const sessionOf = ({ session, activeSkills }: Whose): CompositionInput['session'
   selectedSkills: session?.skills ?? null,
   activeSkills: [...activeSkills],
   ...(session === null || session.slotTools === null ? {} : { onlyTools: [...session.slotTools].sort() }),
+  ...(session === null || session.loadedTools.length === 0 ? {} : { loadedTools: [...session.loadedTools] }),
 });
 
 const frame = (whose: Whose, switches: Switches) => ({

@@ -6,6 +6,7 @@ import { PlanRepository } from '../plan.repository.js';
 import { SkillScripts } from '../skill-scripts.js';
 import { artifactBuiltin } from './artifact.builtin.js';
 import type { BuiltinGroup } from './builtin.registry.js';
+import { deferredBuiltins } from './deferred.builtins.js';
 import { planBuiltin } from './plan.builtin.js';
 import { question } from './question.builtin.js';
 import { settingsBuiltins } from './settings.builtins.js';
@@ -34,6 +35,7 @@ export class BuiltinGroups {
       { name: 'skill', load: () => skillBuiltins(this.bus) },
       { name: 'skill-scripts', load: () => [skillRunBuiltin(this.scripts)] },
       { name: 'settings', load: () => settingsBuiltins(this.bus) },
+      { name: 'deferred', load: () => deferredBuiltins(this.bus) },
       { name: 'delegation', load: () => [subagentBuiltin(this.bus, this.waits)] },
     ];
   }
