@@ -1,5 +1,5 @@
 import { Bus } from '@ambit/bus';
-import { httpApi, mcpBroker, type Server } from '@ambit/contracts';
+import { httpApi, mcpBroker, skillStore, type Server, type Switch } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { bind, type RequestContext } from './http/bound-route.js';
 import { NotifyService } from './notify.service.js';
@@ -34,13 +34,21 @@ export class ServerRoutes {
       const { id } = await this.server(request, 'operate');
       return this.bus.call(mcpBroker.testServer, { id }, { ...request.caller.identity, signal: request.signal });
     }),
-    bind(httpApi.listSwitches, ({ caller, signal }) => {
+    bind(httpApi.listSwitches, async ({ caller, signal }) => {
       caller.require('read');
-      return this.bus.call(mcpBroker.listSwitches, {}, { ...caller.identity, signal });
+      const within = { ...caller.identity, signal };
+      const all = await Promise.all([
+        this.bus.call(mcpBroker.listSwitches, {}, within),
+        this.bus.call(skillStore.listSwitches, {}, within),
+      ]);
+      return { items: all.flatMap(({ items }): Switch[] => items) };
     }),
-    bind(httpApi.putSwitch, ({ params, body, caller, signal }) => {
+    bind(httpApi.putSwitch, ({ params: { name }, body, caller, signal }) => {
       caller.require('administer');
-      return this.bus.call(mcpBroker.putSwitch, { ...body, ...params }, { ...caller.identity, signal });
+      const within = { ...caller.identity, signal };
+      return name === 'skills'
+        ? this.bus.call(skillStore.putSwitch, { ...body, name }, within)
+        : this.bus.call(mcpBroker.putSwitch, { ...body, name }, within);
     }),
     bind(httpApi.enableServer, (request) => this.switch(request, true)),
     bind(httpApi.disableServer, (request) => this.switch(request, false)),

@@ -3,6 +3,7 @@ import { fault, skillStore, type Parsed, type Returns } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { SkillBlobs } from './blobs.js';
 import { readFrontmatter } from './skill-file.reader.js';
+import { SkillSwitch } from './skill-switch.service.js';
 import { SkillRepository, type Version } from './skill.repository.js';
 
 /** Serves a skill's files by range. A name that is switched off or gone is not readable, whatever digest a snapshot pins. */
@@ -11,6 +12,7 @@ export class ContentService {
   constructor(
     private readonly blobs: SkillBlobs,
     private readonly repository: SkillRepository,
+    private readonly master: SkillSwitch,
   ) {}
 
   async read(request: Parsed<typeof skillStore.readSkill>): Promise<Returns<typeof skillStore.readSkill>> {
@@ -47,6 +49,7 @@ export class ContentService {
     readonly name: string;
     readonly digest?: string | undefined;
   }): Promise<Version> {
+    if (!(await this.master.isOn())) throw fault(skillStore.readSkill, 'SKILL_NOT_FOUND');
     const own = await this.repository.find(agentId, name);
     // One that cannot be used takes no name from another; one that is switched off does.
     if (own?.version.valid === true) {

@@ -69,6 +69,8 @@ async function move(transaction: Prisma.TransactionClient, agentId: string, { pu
   const about = context();
   // An upload of the name that came meanwhile is not the folder's to take away.
   const removed = remove.filter((name) => (before.get(name)?.folder ?? null) !== null);
+  const off = removed.filter((name) => before.get(name)?.enabled === false);
+  await transaction.skillSwitchedOff.createMany({ data: off.map((name) => ({ agentId, name })), skipDuplicates: true });
   await transaction.skillEntry.deleteMany({ where: { agentId, name: { in: removed } } });
   await putAll(transaction, agentId, { put, at: about.startedAt });
   await forgetScripts(transaction, agentId, { put, removed });
@@ -100,7 +102,8 @@ async function putAll(
   const rows = put.map(({ name, folder, version }) => ({ name, folder, digest: version.digest, source: `folder:${folder}`.slice(0, 500) }));
   await transaction.$executeRawUnsafe(
     `INSERT INTO "skill_store"."entry" ("agent_id", "name", "project_id", "digest", "enabled", "source", "set", "folder", "version", "updated_at")
-     SELECT $1, p."name", 'default', p."digest", true, p."source", NULL, p."folder", 1, $3::timestamptz
+     SELECT $1, p."name", 'default', p."digest",
+       NOT EXISTS (SELECT 1 FROM "skill_store"."switched_off" o WHERE o."agent_id" = $1 AND o."name" = p."name"), p."source", NULL, p."folder", 1, $3::timestamptz
      FROM json_to_recordset($2::json) AS p("name" text, "folder" text, "digest" text, "source" text)
      ON CONFLICT ("agent_id", "name") DO UPDATE SET "digest" = EXCLUDED."digest", "source" = EXCLUDED."source", "set" = NULL, "folder" = EXCLUDED."folder",
        "version" = "entry"."version" + 1, "updated_at" = EXCLUDED."updated_at"`,
@@ -108,6 +111,7 @@ async function putAll(
     JSON.stringify(rows),
     at.toISOString(),
   );
+  await transaction.skillSwitchedOff.deleteMany({ where: { agentId, name: { in: put.map(({ name }) => name) } } });
 }
 
 /** What somebody looked at is gone with its version. */

@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { changeOf, type Context } from './skill.change.js';
 import { ScriptRepository } from './script.repository.js';
 import { SkillRepository, type Version } from './skill.repository.js';
+import { SkillSwitch } from './skill-switch.service.js';
 
 /** What an agent's skill is now, whoever brought it. */
 interface Current {
@@ -17,6 +18,7 @@ export class ScriptService {
   constructor(
     private readonly skills: SkillRepository,
     private readonly scripts: ScriptRepository,
+    private readonly master: SkillSwitch,
   ) {}
 
   async enable(request: Parsed<typeof skillStore.enableScript>, context: Context): Promise<Returns<typeof skillStore.enableScript>> {
@@ -47,7 +49,7 @@ export class ScriptService {
 
   /** What a run of this script needs: refused unless exactly this version is what the skill is now, and the script is enabled of it. */
   async read(request: Parsed<typeof skillStore.readScript>): Promise<Returns<typeof skillStore.readScript>> {
-    const current = await this.#current(request.agentId, request.name);
+    const current = (await this.master.isOn()) ? await this.#current(request.agentId, request.name) : undefined;
     if (current === undefined) throw fault(skillStore.readScript, 'SKILL_NOT_FOUND');
     const { version } = current;
     if (version.digest !== request.digest || !(await this.scripts.isEnabled(request)))

@@ -20,6 +20,7 @@ import { ScriptService } from './script.service.js';
 import { SkillHandlers } from './skill.handlers.js';
 import { SkillRepository } from './skill.repository.js';
 import { SkillService } from './skill.service.js';
+import { SkillSwitch } from './skill-switch.service.js';
 import { WatchTrust } from './watch.trust.js';
 
 @Module({
@@ -30,6 +31,7 @@ import { WatchTrust } from './watch.trust.js';
     ScriptRepository,
     IntakeService,
     SkillService,
+    SkillSwitch,
     ScriptService,
     ContentService,
     ContributionService,

@@ -5,6 +5,7 @@ import { SkillBlobs } from './blobs.js';
 import { ContentService } from './content.service.js';
 import { ContributionService } from './contribution.service.js';
 import { ScriptService } from './script.service.js';
+import { SkillSwitch } from './skill-switch.service.js';
 import { SkillService } from './skill.service.js';
 
 const s = skillStore;
@@ -17,6 +18,7 @@ export class SkillHandlers {
     private readonly content: ContentService,
     private readonly contributions: ContributionService,
     private readonly scripts: ScriptService,
+    private readonly master: SkillSwitch,
   ) {}
 
   @Answers(s.putBlob) putBlob(input: Parsed<typeof s.putBlob>) {
@@ -63,5 +65,11 @@ export class SkillHandlers {
   }
   @Answers(s.revokeOwner) revoke(input: Parsed<typeof s.revokeOwner>, call: Call<typeof s.revokeOwner>) {
     return this.contributions.revoke(input, call);
+  }
+  @Answers(s.putSwitch) putSwitch(input: Parsed<typeof s.putSwitch>, call: Call<typeof s.putSwitch>) {
+    return this.master.put(input, call);
+  }
+  @Answers(s.listSwitches) listSwitches() {
+    return this.master.list();
   }
 }

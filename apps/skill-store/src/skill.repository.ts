@@ -106,6 +106,8 @@ export class SkillRepository {
       const decided = decide(await transaction.skillEntry.findUnique({ where: key }));
       if (decided === 'delete') await transaction.skillEntry.deleteMany({ where: key.agentId_name });
       else await transaction.skillEntry.upsert({ where: key, create: decided, update: decided });
+      // What a person does now counts for more than what they did with an earlier skill of this name.
+      await transaction.skillSwitchedOff.deleteMany({ where: key.agentId_name });
       await this.scripts.forget(transaction, { ...key.agentId_name, but: decided === 'delete' ? null : decided.digest });
       await tellChange(transaction, change);
     });

@@ -5,6 +5,7 @@ import { IntakeService } from './intake.service.js';
 import { changeOf, type Context } from './skill.change.js';
 import { ScriptRepository } from './script.repository.js';
 import { SkillRepository, type Entry, type EntryWithVersion } from './skill.repository.js';
+import { SkillSwitch } from './skill-switch.service.js';
 import { viewOf } from './skill.view.js';
 
 /** An agent's skills: put, switched, taken away; what is effective. */
@@ -14,6 +15,7 @@ export class SkillService {
     private readonly intake: IntakeService,
     private readonly repository: SkillRepository,
     private readonly scripts: ScriptRepository,
+    private readonly master: SkillSwitch,
   ) {}
 
   async put(request: Parsed<typeof skillStore.putSkill>, context: Context): Promise<Skill> {
@@ -105,6 +107,7 @@ export class SkillService {
     // The epoch is read first: a change meanwhile makes the answer newer than it says, never older.
     const owners = plugins === null ? null : ['builtin', ...plugins.map((id) => `plugin:${id}`)];
     const epoch = await this.repository.epoch(agentId, owners);
+    if (!(await this.master.isOn())) return { epoch, skills: [] };
     const own = await this.repository.list({ agentId }, { limit: 1_000 });
     const contributed = await this.repository.contributions(null, owners);
     const scriptsOf = await this.scripts.of([agentId]);

@@ -151,6 +151,12 @@ it('a folder that is moved as it is keeps its skill, and the choice made about i
   expect(events.all.filter(({ payload }) => payload.reason === 'removed')).toEqual([]);
   await rm(join(scope, 'group'), { recursive: true });
   await until(async () => (await store.list('mover')).length === 1);
+  // Back, it is as it went.
+  await store.drop(join(scope, 'tool'), skill('tool'));
+  await until(async () => (await store.list('mover')).length === 2);
+  expect(await store.effective('mover')).toEqual(['other']);
+  await store.nats.bus.call(skillStore.enableSkill, { agentId: 'mover', name: 'tool' });
+  expect(await store.effective('mover')).toEqual(['other', 'tool']);
   events.stop();
 });
 

@@ -154,3 +154,31 @@ it('a plugin’s skills are there while it is; an owned skill of the same name w
   expect((await effective('guest', ['acme'])).skills.map(({ name }) => name)).toEqual(['shared']);
   await expect(nats.bus.call(skillStore.readSkill, { agentId: 'guest', name: 'given' })).rejects.toMatchObject({ code: 'SKILL_NOT_FOUND' });
 });
+
+it('with skills switched off for everybody there are none at run time, and all of them in the lists', async () => {
+  const { digest } = await nats.bus.call(skillStore.putSkill, {
+    agentId: 'master',
+    files: await upload(nats.bus, { 'SKILL.md': skillText('mastered'), 'scripts/run.sh': 'echo 1' }),
+  });
+  const path = 'scripts/run.sh';
+  await nats.bus.call(skillStore.enableScript, { agentId: 'master', name: 'mastered', digest, path });
+  const before = await nats.bus.call(skillStore.effectiveSkills, { agentId: 'master', plugins: [] });
+  expect(before.skills.map(({ name }) => name)).toEqual(expect.arrayContaining(['ambit-settings', 'mastered']));
+  expect(await nats.bus.call(skillStore.listSwitches, {})).toEqual({ items: [{ name: 'skills', enabled: true }] });
+  const events = await collect(nats.connection, skillStore.skillChanged);
+  await nats.bus.call(skillStore.putSwitch, { name: 'skills', enabled: false });
+  await nats.bus.call(skillStore.putSwitch, { name: 'skills', enabled: false }); // already off: nothing moves
+  await events.next(({ payload }) => payload.agentId === 'all' && payload.reason === 'disabled');
+  const off = await nats.bus.call(skillStore.effectiveSkills, { agentId: 'master', plugins: [] });
+  expect(off.skills).toEqual([]);
+  expect(off.epoch).toBeGreaterThan(before.epoch);
+  const notFound = { code: 'SKILL_NOT_FOUND' };
+  await expect(nats.bus.call(skillStore.readSkill, { agentId: 'master', name: 'mastered', digest })).rejects.toMatchObject(notFound);
+  await expect(nats.bus.call(skillStore.readScript, { agentId: 'master', name: 'mastered', digest, path })).rejects.toMatchObject(notFound);
+  expect((await nats.bus.call(skillStore.listSkills, { agentId: 'master' })).items).toMatchObject([{ name: 'mastered', enabled: true }]);
+  await nats.bus.call(skillStore.putSwitch, { name: 'skills', enabled: true });
+  await events.next(({ payload }) => payload.agentId === 'all' && payload.reason === 'enabled');
+  expect((await nats.bus.call(skillStore.effectiveSkills, { agentId: 'master', plugins: [] })).skills).toEqual(before.skills);
+  expect(events.all.filter(({ payload }) => payload.agentId === 'all')).toHaveLength(2);
+  events.stop();
+});

@@ -90,7 +90,7 @@ export const httpApi = {
   listAuthorizations: route('GET /v1/server/{id}/authorization', { summary: 'Whose credentials a server has, and how they stand', action: 'read', params: z.object({ id: Uuid }), query: z.object(Paging), output: page(Credential), errors: mcpBroker.listAuthorizations.errors }),
   removeAuthorization: route('DELETE /v1/server/{id}/authorization/{subject}', { summary: 'Sign out of a server and end what runs with these credentials', action: 'operate', params: z.object({ id: Uuid, subject: CredentialSubject }), output: mcpBroker.removeAuthorization.output, errors: mcpBroker.removeAuthorization.errors }),
   completeAuthorization: route('POST /v1/authorization/complete', { summary: 'Finish a sign-in with the address that the browser was sent to, where it could not open it', action: 'operate', body: z.strictObject({ callback: z.url().max(16 * 1024) }), output: mcpBroker.finishAuthorization.output, errors: mcpBroker.finishAuthorization.errors }),
-  listSwitches: route('GET /v1/switch', { summary: 'What may be switched while everything runs, and how it stands', action: 'read', output: mcpBroker.listSwitches.output }),
+  listSwitches: route('GET /v1/switch', { summary: 'What may be switched while everything runs, and how it stands', action: 'read', output: z.object({ items: z.array(Switch) }) }),
   putSwitch: route('PUT /v1/switch/{name}', { summary: 'Switch a feature on or off', action: 'administer', params: z.object({ name: SwitchName }), body: Switch.omit({ name: true }), output: Switch }),
 
   listSecrets: route('GET /v1/secret', { summary: 'Secrets by name; a value is never returned', action: 'read', query: z.object({ ...InProject, ...InSet, ...Paging }), output: page(Secret) }),

@@ -29,9 +29,11 @@ export const ServerSkill = z
   .meta({ id: 'ServerSkill' });
 export type ServerSkill = z.output<typeof ServerSkill>;
 
-/** What may be switched while everything runs. */
-export const SwitchName = z.enum(['mcp-skills']);
+/** What may be switched while everything runs: skills of servers, and all of an agent's own, of plugins and of the platform. */
+export const SwitchName = z.enum(['mcp-skills', 'skills']);
 export const Switch = z.object({ name: SwitchName, enabled: z.boolean() }).meta({ id: 'Switch' });
+export type Switch = z.output<typeof Switch>;
+const own = Switch.extend({ name: SwitchName.extract(['mcp-skills']) });
 
 const moved = { status: 409, retry: 'later', message: 'The list changed; begin again' } as const;
 
@@ -58,6 +60,6 @@ export const mcpSkills = {
     },
     timeoutMs: 60_000,
   }),
-  putSwitch: rpc('ambit.rpc.mcp-broker.v1.switch.put', { summary: 'Switch a feature on or off while everything runs', input: Switch, output: Switch, idempotent: true, timeoutMs: 20_000 }),
-  listSwitches: rpc('ambit.rpc.mcp-broker.v1.switch.list', { summary: 'What may be switched, and how it stands', input: z.object({}), output: z.object({ items: z.array(Switch) }), idempotent: true }),
+  putSwitch: rpc('ambit.rpc.mcp-broker.v1.switch.put', { summary: 'Switch a feature on or off while everything runs', input: own, output: own, idempotent: true, timeoutMs: 20_000 }),
+  listSwitches: rpc('ambit.rpc.mcp-broker.v1.switch.list', { summary: 'What may be switched, and how it stands', input: z.object({}), output: z.object({ items: z.array(own) }), idempotent: true }),
 };

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { auditEvent, auditReading } from './audit.js';
 import { event, rpc } from './kit/contract.js';
 import { AgentId, demands, Hex64, Instant, JsonObject, Owner, page, PageInput, ProjectId, SetName, Slug, Version } from './nouns.js';
+import { Switch, SwitchName } from './mcp-skills.js';
 import { refusals } from './refusals.js';
 import { FileEntry, FilePath, SkillName } from './skill-file.js';
 import { skillImport } from './skill-import.js';
@@ -57,6 +58,8 @@ const scriptUnknown = { status: 404, retry: 'never', message: 'The skill has no 
 /** Bytes of a file, at most 256 KiB a call; the chunk that completes the file is checked against the digest. */
 const blobPut = { input: z.object({ digest: Hex64, bytes: z.int().min(0).max(200 * 1024 * 1024), offset: z.int().min(0), data: z.string().max(350_000).meta({ description: 'base64' }) }), output: z.object({ have: z.int().min(0), complete: z.boolean() }), errors: { BLOB_DIGEST: { status: 400, retry: 'never', message: 'The bytes do not hash to the digest given; send them again' }, BLOB_OFFSET: { status: 409, retry: 'never', message: 'Go on at the offset in the data', data: z.object({ have: z.int() }) } } } as const;
 
+const SkillSwitch = Switch.extend({ name: SwitchName.extract(['skills']) });
+
 export const skillStore = {
   putBlob: rpc('ambit.rpc.skill-store.v1.blob.put', { summary: 'Upload a file or archive, a chunk at a time', ...blobPut }),
   putSkill: rpc('ambit.rpc.skill-store.v1.skill.put', {
@@ -93,6 +96,9 @@ export const skillStore = {
   revokeOwner: rpc('ambit.rpc.skill-store.v1.owner.revoke', { summary: 'Withdraw every contribution of an owner, then answer', input: z.object({ owner: Owner, fence: z.int().min(1) }), output: z.object({ withdrawn: z.int().min(0) }), idempotent: true }),
 
   ...skillImport,
+
+  putSwitch: rpc('ambit.rpc.skill-store.v1.switch.put', { summary: 'Switch all skills on or off; off, there are none at run time, and all of them in the lists', input: SkillSwitch, output: SkillSwitch, idempotent: true }),
+  listSwitches: rpc('ambit.rpc.skill-store.v1.switch.list', { summary: 'How that stands', input: z.object({}), output: z.object({ items: z.array(SkillSwitch) }), idempotent: true }),
 
   skillChanged: event('ambit.evt.skill-store.v1.skill.changed.{agentId}', { summary: 'An agent’s catalogue moved, once a mutation', payload: z.object({ agentId: AgentId, epoch: z.int(), reason: z.enum(['installed', 'updated', 'removed', 'enabled', 'disabled', 'discovered', 'contributed', 'withdrawn', 'script-enabled', 'script-disabled']), names: z.array(z.string()).max(1_000), at: Instant }) }),
   listAudit: auditReading('skill-store'),

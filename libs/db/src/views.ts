@@ -71,6 +71,8 @@ export type SkillDb = Pick<
   | 'skillScript'
   | 'skillContribution'
   | 'skillEpoch'
+  | 'skillSwitch'
+  | 'skillSwitchedOff'
 >;
 export type PluginDb = Pick<
   PrismaClient,
