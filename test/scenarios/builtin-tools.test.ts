@@ -1,12 +1,22 @@
 // The platform's own tools as a worker calls them: the tape, questions, skills, settings, and large results read by range.
 import { fitResults, type Fittable } from '@ambit/capability';
-import { objectStores, sessionService, skillStore, toolGateway, type CallResult, type Input } from '@ambit/contracts';
+import {
+  mcpBroker,
+  objectStores,
+  pluginRegistry,
+  sessionService,
+  skillStore,
+  toolGateway,
+  type CallResult,
+  type Input,
+} from '@ambit/contracts';
 import { afterAll, beforeAll, expect, jest } from '@jest/globals';
 import { collect } from '@ambit/testing';
 import { jetstreamManager } from '@nats-io/jetstream';
 import fc from 'fast-check';
 import { createHash, randomUUID } from 'node:crypto';
 import { HandRun, intend, type HandWorker } from '../system/by-hand.js';
+import { installFiles } from '../system/helper-plugin.js';
 import { bob, Scene } from '../system/scene.js';
 import { setSessionFacts } from '../system/stored-session.js';
 import { verifies } from '../verifies.js';
@@ -393,3 +403,87 @@ verifies('R-EXEC-14#3', 'a result that cannot be stored away is an error of a ca
   expect(codes(await run.use(intend('mcp__one__count', { name: 'housed', bytes: 20_000 })))).toEqual(['completed']);
   run.abandon();
 });
+
+verifies(
+  ['R-INGRESS-20#1', 'R-INGRESS-20#2'],
+  'a model finds deferred tools by their words, loads them, and calls them from its next step on',
+  async () => {
+    const offered = Array.from({ length: 12 }, (_, index) => `more_${index}`);
+    const { id } = await scene.bus.call(mcpBroker.putServer, scene.counting.offering('deferring', offered));
+    await scene.bus.call(mcpBroker.testServer, { id });
+    const { worker, run } = await begun({ servers: ['one', 'deferring'], deferredTools: ['mcp__deferring__*'] });
+    const listed = async (ref: { readonly fingerprint: string }) =>
+      (await worker.snapshot(ref.fingerprint)).tools.flatMap(({ name }) => (name.startsWith('mcp__deferring__') ? [name] : []));
+    expect(await listed(run.ref)).toEqual([]);
+    const name = randomUUID();
+    const [found, none, unseen] = await run.use(
+      intend('tool_discover', { query: 'COUNT name', limit: 50 }),
+      intend('tool_discover', { query: 'nothing like it' }),
+      intend('mcp__deferring__count', { name }),
+    );
+    const tools = (found?.structuredContent as { tools: { name: string }[] }).tools.map((tool) => tool.name);
+    expect(tools).toHaveLength(offered.length + 3);
+    expect([textOf(none), codes(unseen === undefined ? [] : [unseen])]).toEqual(['No tool has these words.', ['TOOL_NOT_IN_SNAPSHOT']]);
+    const loads = await run.use(...[...tools.slice(0, 13), 'mcp__one__count', 'exec'].map((tool) => intend('tool_load', { name: tool })));
+    expect(codes(loads)).toEqual([...Array<string>(12).fill('completed'), ...Array<string>(3).fill('TOOL_FAILED')]);
+    expect(loads.slice(12).map(textOf)).toEqual([
+      expect.stringContaining('as many tools as it may'),
+      expect.stringContaining('no tool mcp__one__count to load'),
+      expect.stringContaining('no tool exec to load'),
+    ]);
+    const { fingerprint } = await worker.call(sessionService.refreshRun, run.ref);
+    expect(await listed({ fingerprint })).toEqual(tools.slice(0, 12));
+    const next = new HandRun(worker, { ...run.ref, fingerprint }, run.opened);
+    const results = await next.use(...[tools[0], tools[14]].map((tool) => intend(tool ?? '', { name })));
+    expect(codes(results)).toEqual(['completed', 'TOOL_NOT_IN_SNAPSHOT']);
+    for (const one of [run, next]) one.abandon();
+    await scene.bus.call(mcpBroker.deleteServer, { id });
+  },
+);
+
+verifies(
+  ['R-INGRESS-18#1', 'R-INGRESS-18#2'],
+  'a plugin’s preset works for whoever the policy lets start it, with its own instructions and tools, until its plugin is gone',
+  async () => {
+    const file = (name: string, more = '') =>
+      Buffer.from(`---\nname: ${name}\ndescription: Does ${name}\n${more}---\n\nYou are the ${name}.\n`);
+    await installFiles(scene, {
+      'plugin.json': Buffer.from(
+        JSON.stringify({ $schema: 'https://agent-plugins.org/schemas/1.0.0/plugin.schema.json', name: 'staff', version: '1.0.0' }),
+      ),
+      'agents/counter.md': file('counter', 'tools: mcp__one__count\n'),
+      'agents/painter.md': file('painter'),
+    });
+    await scene.bus.call(pluginRegistry.enablePlugin, { id: 'staff' });
+    const TOOL = 'subagent_orchestrator';
+    const { worker, run } = await begun({
+      presets: { '*': 'allow', painter: 'deny' },
+      rules: [
+        { decision: 'allow', tool: TOOL },
+        { decision: 'allow', tool: 'mcp__one__*' },
+      ],
+    });
+    const { text } = await scene.bus.call(sessionService.readSnapshot, { fingerprint: run.ref.fingerprint });
+    expect((JSON.parse(text) as { subagents: { name: string }[] }).subagents.map(({ name }) => name)).toEqual(['counter']);
+    const start = (slotId: string) =>
+      intend(TOOL, { operation: 'run', background: true, tasks: [{ slotId, title: 'Count', prompt: 'Count one.' }] });
+    const [started, denied, unknown] = await run.use(start('counter'), start('painter'), start('nobody'));
+    expect(codes([started, denied, unknown].flatMap((one) => one ?? []))).toEqual([
+      'completed',
+      'SUBAGENT_UNAVAILABLE',
+      'SUBAGENT_UNAVAILABLE',
+    ]);
+    const child = await worker.begin();
+    expect(JSON.stringify(child.opened.messages)).toContain('You are the counter.');
+    const names = (await worker.snapshot(child.ref.fingerprint)).tools.map(({ name }) => name);
+    expect(names.filter((name) => name.startsWith('mcp__'))).toEqual(['mcp__one__count']);
+    expect(codes(await child.use(intend('mcp__one__count', { name: randomUUID() }), intend('mcp__one__look', { name: 'x' })))).toEqual([
+      'completed',
+      'TOOL_NOT_IN_SNAPSHOT',
+    ]);
+    await scene.bus.call(pluginRegistry.disablePlugin, { id: 'staff' });
+    expect(codes(await run.use(start('counter')))).not.toEqual(['completed']);
+    for (const one of [child, run]) one.abandon();
+    await scene.bus.call(pluginRegistry.uninstallPlugin, { id: 'staff' });
+  },
+);
