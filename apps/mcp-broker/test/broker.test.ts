@@ -1,3 +1,4 @@
+// Long because one broker serves every test: starting it takes longer than any of them.
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { instanceId as idOf } from '@ambit/capability';
 import { buckets, epochKey, Fault, mcpBroker, mcpRunner, type Input, type Output } from '@ambit/contracts';

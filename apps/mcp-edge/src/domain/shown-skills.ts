@@ -3,7 +3,7 @@ import type { Json } from './json-rpc.js';
 
 /** What the skills extension lets a skill have; one with more is not shown. */
 export const SKILL_LIMITS = { files: 512, bytes: 16 * 1024 * 1024 } as const;
-export const DIRECTORY = 'inode/directory';
+const DIRECTORY = 'inode/directory';
 
 type File = Pick<FileEntry, 'path' | 'bytes' | 'digest'>;
 
@@ -14,7 +14,7 @@ export interface SkillPlace {
 }
 
 /** The address of a file or folder of a skill. */
-export function skillUri({ name, path }: SkillPlace): string {
+function skillUri({ name, path }: SkillPlace): string {
   return `skill://${[name, ...path.split('/').map(encodeURIComponent)].join('/')}`.replace(/\/$/, '');
 }
 

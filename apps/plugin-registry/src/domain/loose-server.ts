@@ -64,14 +64,14 @@ export function looseServer(value: unknown, vocabulary: Vocabulary): LooseServer
 }
 
 /** The secret that a setting of a plugin is stored as: no other plugin can have one of this name. */
-export function secretOf(pluginId: string, key: string): string {
+function secretOf(pluginId: string, key: string): string {
   const plain = `${pluginId}-${key}`.toLowerCase().replace(/[^a-z0-9]+/g, '-');
   return `plugin-${plain.slice(0, 46).replace(/-+$/, '')}-${sha256Hex(JSON.stringify([pluginId, key])).slice(0, 8)}`;
 }
 
 const NO_PERMISSION = 'what may be called without asking is for an agent’s rules to say; it is left out';
 /** What others write into a server’s configuration to have its tools called without asking. */
-export const PERMISSIONS: ReadonlySet<string> = new Set(['autoApprove', 'alwaysAllow', 'trust']);
+const PERMISSIONS: ReadonlySet<string> = new Set(['autoApprove', 'alwaysAllow', 'trust']);
 
 /** A server’s configuration has no say in permissions: it is taken without what it says of them. */
 export function withoutPermissions(value: unknown, leftOut: (sentence: string) => void): unknown {

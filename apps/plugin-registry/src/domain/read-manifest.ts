@@ -12,7 +12,7 @@ import { once, PackageRefused, parsed, type PackageFiles } from './package-files
 /** In the order in which a package is tried; the native format comes last again for what it says of a package that is none. */
 const FORMATS: readonly PackageFormat[] = [agentPlugins, deepChat, claudeCode, mcpBundle, registryServer];
 /** Files by which a package shows what it is; the archive’s root is where one of them lies. */
-export const MARKS: readonly string[] = ['plugin.json', '.claude-plugin/plugin.json', 'manifest.json', 'server.json'];
+const MARKS: readonly string[] = ['plugin.json', '.claude-plugin/plugin.json', 'manifest.json', 'server.json'];
 /** What is known and not read. */
 const UNREAD: ReadonlyMap<string, string> = new Map([
   ['.claude-plugin/marketplace.json', 'it is a marketplace, which lists plugins; install one of them'],
