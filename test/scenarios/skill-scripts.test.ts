@@ -1,15 +1,25 @@
-// Scripts of skills, as the agent's own worker runs them.
-import { Fault, sessionService, skillStore, toolGateway, type CallResult, type IntendedCall, type Skill } from '@ambit/contracts';
+// Skills as an agent's runs have them: chosen, run, lent by plugins, and gone. Long because one started system shows all of it.
+import {
+  Fault,
+  pluginRegistry,
+  sessionService,
+  skillStore,
+  toolGateway,
+  type CallResult,
+  type IntendedCall,
+  type Skill,
+} from '@ambit/contracts';
 import { collect, until } from '@ambit/testing';
 import { workspace } from '@ambit/worker/workspace';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { intend } from '../system/by-hand.js';
 import { factsOf } from '../system/facts.js';
-import { bob, Scene } from '../system/scene.js';
+import { alice, bob, Scene } from '../system/scene.js';
+import { enableSmall, installSmall } from '../system/small-plugin.js';
 import { ScriptedRun, ScriptedWorker } from '../system/workspace-worker.js';
 import { verifies } from '../verifies.js';
 
@@ -250,3 +260,187 @@ verifies(
     resumed.done();
   },
 );
+
+/** The skills that a run was given, as its model is told. */
+async function listed(run: ScriptedRun): Promise<string[]> {
+  const [told] = await run.use(intend('skill_list'));
+  return text(told)
+    .split('\n')
+    .flatMap((line) => /^(?:- )?([a-z0-9-]+): /.exec(line)?.[1] ?? []);
+}
+const tellSession = (sessionId: string) =>
+  scene.bus.call(sessionService.receiveMessage, { principal: alice, sessionId, content: 'Go on.', idempotencyKey: randomUUID() });
+const chosen = async (id: string) => (await scene.bus.call(sessionService.getSession, { id })).skills;
+const putPolicy = (id: string, policy: Parameters<Scene['agent']>[0]) => scene.agent(policy, id);
+
+verifies(
+  ['R-SKILL-8#1', 'R-SKILL-8#2'],
+  'what is chosen stays chosen, and what of it there is is found out at each run, move, change of the agent and child',
+  async () => {
+    const free = { subagents: { self: { agent: 'self' } }, mode: 'full_access' as const };
+    const [at, other] = [await desk(free), await desk({})];
+    for (const name of ['craft', 'spare']) await put(at.agentId, {}, name);
+    const { id } = await scene.bus.call(sessionService.createSession, { principal: alice, agentId: at.agentId, skills: ['craft'] });
+    /** Of the next run, and of a child that it starts. */
+    const given = async ({ worker }: Desk, meanwhile?: () => Promise<unknown>): Promise<string[][]> => {
+      await tellSession(id);
+      const run = await worker.begin();
+      const all = [await listed(run)];
+      if (meanwhile !== undefined) {
+        await meanwhile();
+        const tasks = [{ slotId: 'self', title: 'Look', prompt: 'Look.' }];
+        const delegate = intend('subagent_orchestrator', { operation: 'run', background: true, tasks });
+        expect(codes(await run.use(delegate))).toEqual(['completed']);
+        const child = await worker.begin();
+        all.push(await listed(child));
+        child.done();
+      }
+      run.done();
+      await until(async () => (await scene.bus.call(sessionService.getRun, { id: run.run.runId })).status === 'completed');
+      return all;
+    };
+    const switched = (contract: typeof skillStore.enableSkill | typeof skillStore.disableSkill) =>
+      scene.bus.call(contract, { agentId: at.agentId, name: 'craft' });
+
+    expect(await given(at, () => switched(skillStore.disableSkill))).toEqual([['craft'], []]);
+    expect(await chosen(id)).toEqual(['craft']);
+    expect(await given(at, () => switched(skillStore.enableSkill))).toEqual([[], ['craft']]);
+    await putPolicy(at.agentId, { ...free, skills: ['spare'] });
+    expect(await given(at)).toEqual([[]]);
+    await putPolicy(at.agentId, free);
+    expect(await given(at)).toEqual([['craft']]);
+
+    await scene.bus.call(sessionService.transferSession, { id, agentId: other.agentId, whileBusy: 'cancel' });
+    expect(await given(other)).toEqual([[]]);
+    await put(other.agentId, {}, 'craft');
+    expect(await given(other)).toEqual([['craft']]);
+    expect(await chosen(id)).toEqual(['craft']);
+  },
+);
+
+verifies('R-SKILL-9#1', 'whatever the agent default may use, another agent is given the same', async () => {
+  const at = await desk({});
+  await put(at.agentId, {}, 'own-craft');
+  await scene.agent({}, 'default');
+  await put('default', {}, 'standard-craft');
+  await scene.send({ id: at.agentId }, { sceneId: 'the-same' });
+  const first = await at.worker.begin();
+  expect(await listed(first)).toEqual(expect.arrayContaining(['own-craft']));
+  expect(await listed(first)).not.toContain('standard-craft');
+  first.done();
+  for (const policy of [{ skills: [] }, { mode: 'full_access' as const, servers: [], plugins: [], disabledTools: ['skill_list'] }, {}]) {
+    await putPolicy('default', policy);
+    await scene.send({ id: at.agentId }, { sceneId: randomUUID() });
+    const next = await at.worker.begin();
+    expect(next.run.fingerprint).toBe(first.run.fingerprint);
+    next.done();
+  }
+});
+
+verifies(
+  ['R-SKILL-14#1', 'R-SKILL-14#2', 'R-SKILL-14#3', 'R-SKILL-14#4'],
+  'with its plugin a skill leaves the catalogue in one move, with its text, its scripts and its place in what was chosen',
+  async () => {
+    const at = await desk({ mode: 'full_access' });
+    const path = 'scripts/it.sh';
+    await installSmall(scene, { id: 'lender', skills: ['lent'], files: { [`skills/lent/${path}`]: 'echo lent\n' } });
+    await enableSmall(scene, 'lender');
+    const catalogue = () => scene.bus.call(skillStore.effectiveSkills, { agentId: at.agentId, plugins: null });
+    const before = await catalogue();
+    const lent = before.skills.find(({ name }) => name === 'lent');
+    expect(lent).toMatchObject({ owner: 'plugin:lender', origin: 'plugin' });
+    const of = { agentId: at.agentId, name: 'lent', digest: lent?.digest ?? '' };
+    await scene.bus.call(skillStore.enableScript, { ...of, path });
+    const { id } = await scene.bus.call(sessionService.createSession, { principal: alice, agentId: at.agentId, skills: ['lent'] });
+    await tellSession(id);
+    const run = await at.worker.begin();
+    const it = () => intend('skill_run', { name: 'lent', script: path });
+    expect(text((await run.use(view('SKILL.md', 'lent')))[0])).toContain('Of lender.');
+    expect(text((await run.use(it()))[0])).toContain('lent');
+
+    const told = await collect(scene.system.connection, skillStore.skillChanged);
+    await scene.bus.call(pluginRegistry.disablePlugin, { id: 'lender' });
+    const after = await catalogue();
+    expect(after.skills).toEqual(before.skills.filter(({ name }) => name !== 'lent'));
+    expect(after.epoch).toBeGreaterThan(before.epoch);
+    expect((await told.next(({ payload }) => payload.names.includes('lent'))).payload).toMatchObject({ reason: 'withdrawn' });
+    await put(at.agentId, {}, 'later');
+    await told.next(({ payload }) => payload.names.includes('later'));
+    expect(told.all.filter(({ payload }) => payload.names.includes('lent'))).toHaveLength(1);
+    told.stop();
+
+    for (const digest of [of.digest, undefined])
+      expect(await code(scene.bus.call(skillStore.readSkill, { agentId: at.agentId, name: 'lent', digest }))).toBe('SKILL_NOT_FOUND');
+    expect(await code(scene.bus.call(skillStore.readScript, { ...of, path }))).toBe('SKILL_NOT_FOUND');
+    const [viewed, ran] = await run.use(view('SKILL.md', 'lent'), it());
+    expect(viewed?.status).toBe('failed');
+    expect(ran?.fault?.code).toBe('SCRIPT_NOT_ENABLED');
+    run.done();
+
+    expect(await chosen(id)).toEqual(['lent']);
+    const { visible } = await scene.bus.call(sessionService.explain, { sessionId: id, kind: 'skill', name: 'lent' });
+    expect(visible).toBe(false);
+    await tellSession(id);
+    const next = await at.worker.begin();
+    expect(await listed(next)).toEqual([]);
+    next.done();
+  },
+);
+
+verifies(
+  ['R-SKILL-16#1', 'R-SKILL-16#2'],
+  'no file tool reaches the scope of another agent, by whatever path and in whatever mode',
+  async () => {
+    const [at, other] = [await desk({ mode: 'full_access' }), await scene.agent({})];
+    const run = await begin(at);
+    const home = join(at.folder, 'sessions', run.run.sessionId);
+    const theirs = join(root, 'mirrored', '.agent-scopes', other.id, 'private');
+    const within = join(home, 'notes', '.agent-scopes', other.id);
+    await mkdir(join(home, 'notes', 'other'), { recursive: true });
+    for (const folder of [theirs, within]) {
+      await mkdir(folder, { recursive: true });
+      await writeFile(join(folder, 'SKILL.md'), 'their secret\n');
+    }
+    await symlink(join(root, 'mirrored'), join(home, 'all-skills'));
+    await symlink(within, join(home, 'notes', 'their'));
+    const scope = join('.agent-scopes', other.id);
+    const reached = [
+      join(theirs, 'SKILL.md'),
+      join('all-skills', scope, 'private', 'SKILL.md'),
+      join('notes', scope, 'SKILL.md'),
+      `notes/other/../${scope}/SKILL.md`,
+      `../../../mirrored/${scope}/private/SKILL.md`,
+      'notes/their/SKILL.md',
+    ];
+    const calls = reached.flatMap((path) => [
+      intend('read', { path }),
+      intend('write', { path, content: 'mine' }),
+      intend('edit', { path, old: 'secret', new: 'mine' }),
+      intend('ls', { path: path.replace('/SKILL.md', '') }),
+      intend('grep', { pattern: 'secret', path: path.replace('/SKILL.md', '') }),
+    ]);
+    const answers = codes(await run.use(...calls));
+    // Out of the session's folder, or a private place within it.
+    expect([...new Set(answers)].sort()).toEqual(['OUTSIDE_WORKSPACE', 'POLICY_DENIED']);
+    const found = await run.use(intend('grep', { pattern: 'secret' }), intend('glob', { pattern: '**/*.md' }));
+    expect(found.map((one) => text(one).includes('SKILL.md'))).toEqual([false, false]);
+    for (const folder of [theirs, within]) expect(await readFile(join(folder, 'SKILL.md'), 'utf8')).toBe('their secret\n');
+    run.done();
+  },
+);
+
+verifies(['R-SKILL-12#1', 'R-SKILL-12#2'], 'the tools that a skill lists are neither given by it nor all that is left', async () => {
+  const at = await desk({ mode: 'full_access', disabledTools: ['exec'] });
+  const manifest = '---\nname: greedy\ndescription: Takes.\nallowed-tools: exec read mcp__none__any\n---\n\nTake.\n';
+  await put(at.agentId, { 'SKILL.md': manifest }, 'greedy');
+  const run = await begin(at);
+  const calls = () => [intend('exec', { command: 'echo 1' }), intend('mcp__none__any'), intend('write', { path: 'a.txt', content: 'a' })];
+  const expected = ['TOOL_NOT_IN_SNAPSHOT', 'TOOL_NOT_IN_SNAPSHOT', 'completed'];
+  expect(codes(await run.use(...calls()))).toEqual(expected);
+  expect(codes(await run.use(view('SKILL.md', 'greedy')))).toEqual(['completed']);
+  expect(codes(await run.use(...calls()))).toEqual(expected);
+  run.done();
+  const next = await begin(at, { sessionId: run.run.sessionId });
+  expect(codes(await next.use(...calls()))).toEqual(expected);
+  next.done();
+});

@@ -184,7 +184,7 @@ describe('a name that is taken', () => {
     expect(seen.size).toBeGreaterThan(2);
   });
 
-  it('a plugin’s skill is shown as unavailable, with the reason', async () => {
+  verifies('R-SKILL-14#5', 'a plugin’s skill is shown as unavailable, with the reason', async () => {
     const skills = [{ files: await upload(world.bus, { 'SKILL.md': skillText('lent') }) }];
     await world.bus.call(skillStore.putContribution, { owner: 'plugin:acme', projectId: 'default', skills });
     expect((await world.preview('desk', from('offers'))).skills).toMatchObject([
