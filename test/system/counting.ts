@@ -103,6 +103,21 @@ export class Counting {
     return (await readFile(join(this.#folder, 'ran'), 'utf8')).split('\n').filter((line) => line === 'started').length;
   }
 
+  /** How many were in the middle of a start at once: there, and not listed yet. All have to be made by {@link offering}. */
+  async startedAtOnce(): Promise<number> {
+    const unlisted = new Set<string>();
+    let now = 0;
+    let most = 0;
+    for (const line of (await readFile(join(this.#folder, 'ran'), 'utf8')).split('\n')) {
+      const [word, slug = '', method] = line.split(' ');
+      if (word === 'started') most = Math.max(most, ++now);
+      if (word === 'heard' && method === 'initialize') unlisted.add(slug);
+      // A list that is read again is no start's.
+      if (word === 'list' && unlisted.delete(slug)) now -= 1;
+    }
+    return most;
+  }
+
   /** Resolves once a `hold` of this name is in the middle of its call. */
   async held(name: string): Promise<void> {
     if (this.#held.has(name)) return;

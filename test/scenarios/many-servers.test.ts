@@ -1,4 +1,4 @@
-// Real servers from npm, all of them at once behind one broker and one runner: started, listed, called, stopped; and nothing is left of them.
+// Many servers at once behind one broker and one runner: real ones from npm, of which nothing is left once they are stopped, and a hundred that are there at a cold start.
 import { mcpBroker, type Input, type Output } from '@ambit/contracts';
 import { freePort, startGuarded, type GuardedProcess } from '@ambit/embedded';
 import { until } from '@ambit/testing';
@@ -7,6 +7,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Counting } from '../system/counting.js';
 import { failing, npmServers, type Calls, type NpmServer } from '../system/npm-servers.js';
 import { descendantsOf, processesWith, residentMb } from '../system/processes.js';
 import { startSystem, type System } from '../system/system.js';
@@ -14,6 +15,8 @@ import { startSystem, type System } from '../system/system.js';
 jest.setTimeout(180_000);
 const MARK = `AMBIT_TEST_MARK=${randomUUID()}`;
 const SLOW = { timeoutMs: 120_000 };
+/** What a runner starts at once where nobody says otherwise. */
+const AT_ONCE = 4;
 type Server = Output<typeof mcpBroker.getServer>;
 
 let system: System;
@@ -22,7 +25,7 @@ let runner: number;
 let belowBefore: number;
 const elsewhere: GuardedProcess[] = [];
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'ambit-npm-servers-'));
+  folder = await mkdtemp(join(tmpdir(), 'ambit-many-servers-'));
   system = await startSystem({ services: ['mcp-broker', 'mcp-runner'], environment: { AMBIT_RUNNER_CHILD_USER: 'same' } });
   runner = system.process('mcp-runner').pid;
   belowBefore = descendantsOf(runner).length;
@@ -114,4 +117,35 @@ it('each is started, listed and called, or says why not; stopped again, also for
   await stopAll(servers);
   // What the two services themselves have grown by is little beside what the servers took.
   expect(residentMb(ours()) - before).toBeLessThan((during - before) / 10);
+});
+
+it('a hundred servers that are new are started a few at a time; at a cold start all their tools are there at once, and none is started before it is called', async () => {
+  const counting = await Counting.start();
+  const slugs = Array.from({ length: 100 }, (_, index) => `many-${index}`);
+  const heads = async () =>
+    (await system.bus.call(mcpBroker.catalogueHeads, { projectId: 'default' })).servers.filter(({ slug }) => slugs.includes(slug));
+  try {
+    const servers: Server[] = [];
+    for (const slug of slugs)
+      servers.push(await system.bus.call(mcpBroker.putServer, { ...counting.offering(slug, []), instances: { idleStopMs: 1_000 } }, SLOW));
+    await until(async () => (await heads()).every(({ catalogHash }) => catalogHash !== null), 120_000);
+    const before = await counting.started();
+
+    const processes = [system.process('mcp-broker'), system.process('mcp-runner')];
+    await Promise.all(processes.map((one) => one.stop()));
+    await Promise.all(processes.map((one) => one.start()));
+    const began = performance.now();
+    const lists = (await heads()).map(({ serverId, catalogHash }) =>
+      system.bus.call(mcpBroker.cataloguePage, { serverId, catalogHash: catalogHash ?? '' }),
+    );
+    expect((await Promise.all(lists)).filter(({ tools }) => tools.some(({ name }) => name === 'count'))).toHaveLength(100);
+    expect(performance.now() - began).toBeLessThan(2_000);
+    expect(await counting.started()).toBe(before);
+
+    await Promise.all(servers.slice(0, 12).map((server) => callsOf(server)('count', { name: server.slug })));
+    expect(await counting.started()).toBe(before + 12);
+    expect(await counting.startedAtOnce()).toBeLessThanOrEqual(AT_ONCE);
+  } finally {
+    await counting.stop();
+  }
 });
