@@ -208,6 +208,26 @@ describe('applying a desired state', () => {
     expect((await http(system, 'GET /v1/agent/applied')).body['model']).toBe('meanwhile');
   });
 
+  it('refuses agents that one message would match before anything is changed, also where they are of another set', async () => {
+    const match = [{ adapter: 'desk', scene: 'group' }];
+    const tied = {
+      set: 'tied',
+      servers: {},
+      access: [],
+      agents: { first: { ...AGENT, match }, second: { ...AGENT, match: [{ adapter: 'desk' }] } },
+    };
+    const refused = { status: 409, code: 'AGENT_AMBIGUOUS', data: { agents: ['first', 'second'] } };
+    expect((await plan(desired(tied))).body).toMatchObject(refused);
+    const body = { desired: desired(tied), prune: false, digest: '0'.repeat(64) };
+    expect((await http(system, 'POST /v1/apply', { body })).body).toMatchObject(refused);
+    expect((await http(system, 'GET /v1/agent/first')).status).toBe(404);
+    await http(system, 'PUT /v1/agent/second', { body: { ...AGENT, match: [{ adapter: 'desk' }] } });
+    const { agents, ...rest } = tied;
+    expect((await plan(desired({ ...rest, agents: { first: agents.first } }))).body).toMatchObject(refused);
+    await http(system, 'DELETE /v1/agent/second');
+    expect((await apply(desired({ ...rest, agents: { first: agents.first } }))).status).toBe(200);
+  });
+
   it('says which change failed, and what stands before it', async () => {
     const servers = { inside: { transport: { type: 'http', url: 'http://10.0.0.1/mcp' } } };
     expect((await apply({ apiVersion: 'ambit/v1', set: 'broken', servers })).body).toMatchObject({

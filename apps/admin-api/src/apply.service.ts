@@ -22,6 +22,7 @@ import { storedPolicy } from './agent.routes.js';
 import { AuthService } from './auth.service.js';
 import { accessName, desiredItems } from './domain/desired.js';
 import { planChanges } from './domain/plan.js';
+import { tiedAgents } from './domain/ties.js';
 import type { RequestContext } from './http/bound-route.js';
 import { NotifyService } from './notify.service.js';
 import { WorldService, type FoundThing } from './world.service.js';
@@ -104,7 +105,10 @@ export class ApplyService {
       ({ kind, name, set }) => kind === 'secret' && !(prune && set === desired.set && desired.secrets[name] === undefined),
     );
     this.notify.check(desired.notify, new Set([...Object.keys(desired.secrets), ...secrets.map(({ name }) => name)]));
-    const plan = planChanges(desiredItems(desired, { policies, treeDigest }), world, { set: desired.set, prune });
+    const items = desiredItems(desired, { policies, treeDigest });
+    const tied = tiedAgents(items, world, { set: desired.set, prune });
+    if (tied.length > 0) throw fault(httpApi.plan, 'AGENT_AMBIGUOUS', { agents: tied });
+    const plan = planChanges(items, world, { set: desired.set, prune });
     return { plan, wanted: { desired, policies, world } };
   }
 

@@ -263,6 +263,28 @@ describe('agent match', () => {
     );
   });
 
+  it('passes over what is off, as if it were not there', () => {
+    const rules = fc.array(
+      fc.record(
+        { adapter: fc.constantFrom('http', 'slack'), scene: fc.constantFrom('private' as const, 'group' as const) },
+        { requiredKeys: [] },
+      ),
+      { maxLength: 2 },
+    );
+    const some = fc.uniqueArray(fc.record({ id: fc.constantFrom('a', 'b', 'c', 'default'), match: rules, enabled: fc.boolean() }), {
+      selector: ({ id }) => id,
+      maxLength: 4,
+    });
+    check(
+      fc.property(some, (candidates) => {
+        const present = candidates.filter(({ enabled }) => enabled).map(({ id, match }) => ({ id, match }));
+        expect(matchAgent(candidates, message())).toEqual(matchAgent(present, message()));
+        // Whoever switches one on again makes no tie that was not refused before.
+        expect(findTies(candidates)).toEqual(findTies(candidates.map(({ id, match }) => ({ id, match }))));
+      }),
+    );
+  });
+
   it('takes the one agent that matches, the default for the rest, else none', () => {
     const support = { id: 'support', match: [{ adapter: 'http' }, { adapter: 'slack', sceneId: '42' }] };
     expect(matchAgent([support], message())).toEqual({ agentId: 'support', rule: 1 });

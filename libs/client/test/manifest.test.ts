@@ -131,6 +131,17 @@ it.each([
   ['servers:\n', '3: servers: this is blank; write a map of names, or leave it out'],
   ['agents: { a: { match: } }\n', '3: agents.a.match: this is blank; write a list, or leave it out'],
   ['agents: { a: { match: [{}] } }\n', '3: agents.a.match.0: a match rule needs at least one field'],
+  ['agents: { a: { match: [[{}]] } }\n', '3: agents.a.match.0: a match rule needs at least one field'],
+  [
+    'agents: { a: { match: [{ scene: group, colour: red }] } }\n',
+    '3: agents.a.match.0.colour: there is no such field; it takes adapter, endpoint, scene, sceneId, hasMedia, contentContains',
+  ],
+  [
+    'agents: { a: { match: [{ sceneId: 1.5 }] } }\n',
+    '3: agents.a.match.0.sceneId: write a text of at most 200 characters, or a whole number',
+  ],
+  ['agents: { a: { match: [{ scene: room }] } }\n', '3: agents.a.match.0.scene: write private or group or channel'],
+  ['agents: { a: { match: [chat] } }\n', '3: agents.a.match.0: write a map of fields'],
   ['servers: { s: { command: x, timeouts: { call: 30 } } }\n', '3: servers.s.timeouts.call: a whole number and s, m, h or d, as in 30m'],
   [
     'servers: { s: { command: x, instances: { memory: 1MB } } }\n',

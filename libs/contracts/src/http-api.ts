@@ -61,6 +61,7 @@ const conflict = { status: 409, retry: 'never', message: 'It changed since you r
 const { SECRET_UNKNOWN, URL_REFUSED } = mcpBroker.putServer.errors;
 /** Said of a webhook before anything is changed. */
 const refusedWebhook = { SECRET_UNKNOWN, URL_REFUSED };
+const refusedPlan = { ...refusedWebhook, AGENT_AMBIGUOUS: { ...sessionService.putAgent.errors.AGENT_AMBIGUOUS, message: 'One message would match several of these agents; a tie is an error' } } as const;
 const BlobPart = skillStore.putBlob.input;
 
 /** The whole HTTP surface. */
@@ -179,6 +180,6 @@ export const httpApi = {
   createWorker: route('POST /v1/worker', { summary: 'Credentials for a worker of an agent; the file is shown once', action: 'administer', body: z.object({ name: Slug, agentId: AgentId, pools: z.array(z.string().min(1).max(200)).min(1).max(50).default(['shared']) }), output: WorkerCredential.extend({ credentials: z.string() }), errors: { WORKER_EXISTS: { status: 409, retry: 'never', message: 'The agent has a live credential of this name; revoke it or choose another name' }, ISOLATION_OFF: { status: 409, retry: 'never', message: 'This installation holds no signing key, so it cannot make worker credentials; workers connect with the NATS credentials you give them' }, ...sessionService.ensurePool.errors }, status: 201 }),
   revokeWorker: route('DELETE /v1/worker/{id}', { summary: 'Revoke a worker’s credentials; answers once the servers know', action: 'administer', params: z.object({ id: Uuid }), output: z.object({ revoked: z.boolean() }), errors: { CREDENTIAL_UNKNOWN: adminApi.renewCredential.errors.CREDENTIAL_UNKNOWN } }),
 
-  plan: route('POST /v1/plan', { summary: 'What applying a desired state would change', action: 'read', body: z.object({ desired: DesiredState, prune: z.boolean().default(false) }), output: Plan, errors: refusedWebhook }),
-  apply: route('POST /v1/apply', { summary: 'Apply a plan that still holds', action: 'administer', body: z.object({ desired: DesiredState, prune: z.boolean().default(false), digest: Hex64 }), output: Plan, errors: { ...refusedWebhook, PLAN_STALE: { ...conflict, message: 'The world changed since the plan was made; plan again', data: z.object({ digest: Hex64 }) }, APPLY_FAILED: { status: 409, retry: 'never', message: 'One change failed; those before it stand, and applying again goes on from there', data: z.object({ kind: z.string(), name: z.string(), code: z.string(), message: z.string(), done: z.int() }) } } }),
+  plan: route('POST /v1/plan', { summary: 'What applying a desired state would change', action: 'read', body: z.object({ desired: DesiredState, prune: z.boolean().default(false) }), output: Plan, errors: refusedPlan }),
+  apply: route('POST /v1/apply', { summary: 'Apply a plan that still holds', action: 'administer', body: z.object({ desired: DesiredState, prune: z.boolean().default(false), digest: Hex64 }), output: Plan, errors: { ...refusedPlan, PLAN_STALE: { ...conflict, message: 'The world changed since the plan was made; plan again', data: z.object({ digest: Hex64 }) }, APPLY_FAILED: { status: 409, retry: 'never', message: 'One change failed; those before it stand, and applying again goes on from there', data: z.object({ kind: z.string(), name: z.string(), code: z.string(), message: z.string(), done: z.int() }) } } }),
 };

@@ -159,7 +159,7 @@ export type Policy = z.output<typeof Policy>;
 
 /** Which inbound messages reach an agent. Fields of a rule all hold; an agent's rules are alternatives. */
 /** A place's id as its platform writes it; a number counts as its text. */
-export const SceneId = z.union([z.string().max(200), z.int().transform(String)]);
+export const SceneId = z.union([z.string().max(200), z.int().transform(String)], 'write a text of at most 200 characters, or a whole number');
 
 export const MatchRule = z
   .object({

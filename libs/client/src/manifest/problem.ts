@@ -74,5 +74,6 @@ function fieldsAt(schema: unknown, path: readonly PropertyKey[]): readonly strin
 
 function bare(schema: unknown): unknown {
   if (schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault || schema instanceof z.ZodOptional) return bare(schema.unwrap());
+  if (schema instanceof z.ZodPipe) return bare(schema.out);
   return schema;
 }
