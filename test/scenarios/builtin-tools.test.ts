@@ -1,4 +1,5 @@
-// The platform's own tools as a worker calls them: the tape, questions, skills, settings, and large results read by range.
+// The platform's own tools as a worker calls them: the tape, questions, skills, settings, deferred tools, and large results read by range.
+// Long because one started system shows them all.
 import { fitResults, type Fittable } from '@ambit/capability';
 import {
   mcpBroker,

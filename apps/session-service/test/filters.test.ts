@@ -10,7 +10,7 @@ import {
   type Output,
 } from '@ambit/contracts';
 import { silentLog, Responder } from '@ambit/bus';
-import { afterAll, afterEach, beforeAll, expect, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, expect, it, jest } from '@jest/globals';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Ingress } from '../src/ingress.service.js';
 import { alice, bob, codeOf, Fixture } from './fixture.js';
@@ -226,6 +226,19 @@ verifies('R-INGRESS-13#5', 'separators in what senders are called make nobody an
     });
     expect({ separator, tools: [joined.tools, apart.tools, other.tools] }).toEqual({ separator, tools: [[], ['one', 'two'], []] });
   }
+});
+
+it('a NUL in what a message says of its sender and place is refused, and fails nothing inside', async () => {
+  const agent = await fixture.agent();
+  const parts: Message[] = [
+    { roles: ['a\0b'] },
+    { adapter: 'ch\0at' },
+    { endpoint: '\0' },
+    { sceneId: '\0' },
+    { thread: '\0' },
+    { replyTo: '\0' },
+  ];
+  for (const part of parts) expect(await codeOf(fixture.send(agent, 'Hello', part))).toBe('INVALID_INPUT');
 });
 
 verifies('R-INGRESS-13#6', 'bindings and senders in turn find what was composed for them', async () => {
