@@ -131,6 +131,7 @@ export class RestoreService implements OnModuleInit, OnModuleDestroy {
               readOnly,
               argumentsKept,
               toolPolicy: rest.toolPolicy,
+              holdChanges: rest.holdChanges,
               platforms: rest.platforms,
               scopes: rest.scopes,
               permissions: rest.permissions,

@@ -34,6 +34,14 @@ export class ServerRoutes {
       const { id } = await this.server(request, 'operate');
       return this.bus.call(mcpBroker.testServer, { id }, { ...request.caller.identity, signal: request.signal });
     }),
+    bind(httpApi.getHeldTool, async (request) => {
+      const { id } = await this.server(request, 'read');
+      return this.bus.call(mcpBroker.getHeldTool, { id, ...request.query }, { ...request.caller.identity, signal: request.signal });
+    }),
+    bind(httpApi.acceptTool, async (request) => {
+      const { id } = await this.server(request, 'administer');
+      return this.bus.call(mcpBroker.acceptTool, { id, ...request.body }, { ...request.caller.identity, signal: request.signal });
+    }),
     bind(httpApi.listSwitches, async ({ caller, signal }) => {
       caller.require('read');
       const within = { ...caller.identity, signal };

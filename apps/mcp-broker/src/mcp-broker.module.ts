@@ -14,6 +14,9 @@ import { ContentHandlers } from './content.handlers.js';
 import { ContentService } from './content.service.js';
 import { DiscoveryService } from './discovery.service.js';
 import { Epochs } from './epochs.js';
+import { HeldToolHandlers } from './held-tool.handlers.js';
+import { HeldToolRepository } from './held-tool.repository.js';
+import { HeldToolService } from './held-tool.service.js';
 import { InstanceHandlers } from './instance.handlers.js';
 import { InstanceService } from './instance.service.js';
 import { KnownServers } from './known-servers.service.js';
@@ -37,10 +40,21 @@ import { SkillHandlers } from './skill.handlers.js';
 import { SwitchRepository } from './switch.repository.js';
 
 @Module({
-  controllers: [AuditHandlers, AuthorizationHandlers, ServerHandlers, SecretHandlers, InstanceHandlers, ContentHandlers, SkillHandlers],
+  controllers: [
+    AuditHandlers,
+    AuthorizationHandlers,
+    ServerHandlers,
+    HeldToolHandlers,
+    SecretHandlers,
+    InstanceHandlers,
+    ContentHandlers,
+    SkillHandlers,
+  ],
   providers: [
     ServerService,
     ServerRepository,
+    HeldToolRepository,
+    HeldToolService,
     CatalogueService,
     InstanceService,
     KnownServers,

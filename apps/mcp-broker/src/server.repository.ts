@@ -1,15 +1,19 @@
 import { eventMessage, mcpBroker, type ServerSpec, type ToolDefinition } from '@ambit/contracts';
 import { addToOutbox, appendAudit, appendAudits, DB, type AuditEntry, type BrokerDb, type Prisma } from '@ambit/db';
 import type { RefusedName } from '@ambit/capability';
+import { catalogueHash } from '@ambit/mcp';
 import { Inject, Injectable } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { auditOf } from './audit.js';
 import type { PutDecision, ServerBefore } from './domain/put-server.js';
-import { changeOf, refusedNamesOf, specOf, type ServerRow, type Status } from './server.view.js';
+import { changeOf, heldToolsOf, refusedNamesOf, specOf, type ServerRow, type Status } from './server.view.js';
+import { partTools, showTools } from './shown-tools.js';
 
 const OWNER = 'mcp-broker';
 /** A server's own list is nobody's request. */
 const NOBODY = { actor: undefined, principal: undefined, via: { kind: 'system', id: OWNER }, traceId: '' } as const;
+/** Nothing is held back, and nothing was accepted: the next list is the first. */
+const NOTHING_HELD = { acceptedTools: '{}', heldTools: '[]' };
 type Transaction = Prisma.TransactionClient;
 export type Audit = Omit<AuditEntry, 'at'>;
 
@@ -103,12 +107,15 @@ export class ServerRepository {
         version: decision.version,
         updatedAt: at,
         ...(isOther || found?.enabled === false ? { state: 'idle', reason: null } : {}),
-        ...(isOther ? { runsAs: null, protocol: null, packaged: null } : {}),
+        ...(isOther ? { runsAs: null, protocol: null, packaged: null, ...NOTHING_HELD } : spec.holdChanges ? {} : NOTHING_HELD),
       };
+      // Where nothing is held back any more, all of it is as the server said last.
+      const released = found === null || isOther || spec.holdChanges ? [] : heldToolsOf(found).map(({ after }) => after);
+      const list = found === null || released.length === 0 ? {} : await showTools(transaction, found, { tools: released, at });
       const row =
         found === null
           ? await transaction.brokerServer.create({ data: { ...key, ...data, id: put.newId, state: 'idle', createdAt: at } })
-          : await transaction.brokerServer.update({ where: { id: found.id }, data });
+          : await transaction.brokerServer.update({ where: { id: found.id }, data: { ...data, ...list } });
       if (isOther) await forgetAuthorization(transaction, row.id);
       const moved = await tell(transaction, { rows: [row], at, owner: row.owner });
       await appendAudit(transaction, OWNER, {
@@ -223,7 +230,7 @@ export class ServerRepository {
       readonly at: Date;
     },
   ): Promise<{ readonly moved: Moved; readonly newlyRefused: number } | undefined> {
-    const { subject, hash, tools, refused, from, at } = catalogue;
+    const { subject, refused, from, at } = catalogue;
     const key = { serverId: id, subject };
     return this.db.$transaction(async (transaction) => {
       const row = await transaction.brokerServer.findUnique({ where: { id } });
@@ -233,11 +240,17 @@ export class ServerRepository {
       const packaged = from === 'package' ? 'listed' : row.packaged === null ? null : 'replaced';
       const before = await transaction.brokerCatalogue.findUnique({
         where: { serverId_subject: key },
-        select: { catalogHash: true, generation: true },
+        select: { catalogHash: true, generation: true, tools: true },
       });
+      const holding = subject === 'shared' && specOf(row).holdChanges ? partTools(row, before, catalogue.tools) : undefined;
+      const tools = holding?.shown ?? catalogue.tools;
+      const hash = holding === undefined ? catalogue.hash : catalogueHash(tools);
       const isKnown =
         subject === 'shared'
-          ? row.catalogHash === hash && row.catalogOf === generation && row.packaged === packaged
+          ? row.catalogHash === hash &&
+            row.catalogOf === generation &&
+            row.packaged === packaged &&
+            (holding === undefined || (holding.heldTools === row.heldTools && holding.acceptedTools === row.acceptedTools))
           : before?.catalogHash === hash && before.generation === generation;
       if (isKnown) return undefined;
       const data = { catalogHash: hash, generation, tools: JSON.stringify(tools), readAt: at };
@@ -246,7 +259,14 @@ export class ServerRepository {
       if (subject !== 'shared') return { moved: await tell(transaction, { rows: [row], at, owner: row.owner }), newlyRefused: 0 };
       const known = new Set(row.catalogOf === generation ? refusedNamesOf(row).map(({ tool, name }) => `${tool}\n${name}`) : []);
       const fresh = refused.filter(({ tool, name }) => !known.has(`${tool}\n${name}`));
-      const listed = { catalogHash: hash, catalogOf: generation, tools: tools.length, refusedNames: JSON.stringify(refused), packaged };
+      const listed = {
+        catalogHash: hash,
+        catalogOf: generation,
+        tools: tools.length,
+        refusedNames: JSON.stringify(refused),
+        packaged,
+        ...holding?.stored,
+      };
       const changed = await transaction.brokerServer.update({ where: { id }, data: listed });
       const moved = await tell(transaction, { rows: [changed], at, owner: row.owner });
       await appendAudits(

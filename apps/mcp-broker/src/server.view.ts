@@ -10,6 +10,7 @@ import {
 } from '@ambit/contracts';
 import type { Prisma } from '@ambit/db';
 import { z } from 'zod';
+import { Accepted, HeldTools, type HeldTool } from './domain/held-tools.js';
 
 export type ServerRow = Prisma.BrokerServerGetPayload<object>;
 /** What is known of a server beside its configuration. */
@@ -21,6 +22,10 @@ export const specOf = (row: Pick<ServerRow, 'spec'>): ServerSpec => ServerSpec.p
 /** What its last good list claimed of the platform's names. */
 export const refusedNamesOf = (row: Pick<ServerRow, 'refusedNames'>): Server['refusedNames'] =>
   Server.shape.refusedNames.parse(JSON.parse(row.refusedNames));
+
+/** What is held back of its tools, and which definitions were accepted. */
+export const heldToolsOf = (row: Pick<ServerRow, 'heldTools'>): HeldTool[] => HeldTools.parse(JSON.parse(row.heldTools));
+export const acceptedToolsOf = (row: Pick<ServerRow, 'acceptedTools'>): Accepted => Accepted.parse(JSON.parse(row.acceptedTools));
 
 function stateOf(row: ServerRow, isConnecting: boolean): z.output<typeof ServerState> {
   if (!row.enabled) return 'disabled';
@@ -34,7 +39,7 @@ const isStale = (row: ServerRow): boolean => catalogHashOf(row) !== null && row.
 /** The package's word on its tools stands, until the server itself was listed. */
 export const isFromPackage = (row: ServerRow): boolean => row.packaged === 'listed' && catalogHashOf(row) !== null;
 /** Its calls say which definition was pinned: a snapshot may have it from the package. */
-export const comparesDefinitions = (row: ServerRow): boolean => row.packaged !== null;
+export const comparesDefinitions = (row: ServerRow): boolean => row.packaged !== null || specOf(row).holdChanges;
 const FROM_PACKAGE = 'Its tools are listed from its package; it is started at its first call';
 const catalogFrom = (row: ServerRow): Server['catalogFrom'] =>
   catalogHashOf(row) === null ? null : isFromPackage(row) ? 'package' : 'server';
@@ -67,6 +72,7 @@ export function serverOf(row: ServerRow, isConnecting: boolean, authorization: S
     tools: catalogHashOf(row) === null ? 0 : row.tools,
     refusedNames: catalogHashOf(row) === null ? [] : refusedNamesOf(row),
     stale: isStale(row),
+    held: heldToolsOf(row).map(({ tool, digest }) => ({ tool, digest })),
     offers: offersOf(row),
     authorization,
     runsAs: row.runsAs,

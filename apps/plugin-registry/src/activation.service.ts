@@ -1,7 +1,9 @@
 import { Bus, type Call } from '@ambit/bus';
 import { Fault, mcpBroker, skillStore, type PlatformCode } from '@ambit/contracts';
-import { Injectable } from '@nestjs/common';
+import { CONFIG } from '@ambit/service';
+import { Inject, Injectable } from '@nestjs/common';
 import { PluginBlobs } from './blobs.js';
+import type { PluginRegistryConfig } from './config.js';
 import { serverSpec, skillFiles } from './domain/contributions.js';
 import { readCatalogue, type ListedTool } from './domain/catalogue.js';
 import type { PluginServer } from './domain/server-transport.js';
@@ -20,6 +22,7 @@ export class ActivationService {
   constructor(
     private readonly bus: Bus,
     private readonly blobs: PluginBlobs,
+    @Inject(CONFIG) private readonly config: PluginRegistryConfig,
   ) {}
 
   async contribute(
@@ -55,7 +58,8 @@ export class ActivationService {
     const slugs: string[] = [];
     for (const server of manifest.servers) {
       const packaged = await this.packaged(server, tree);
-      const spec = { ...serverSpec(manifest, server, { ...place, digest }), ...(packaged === undefined ? {} : { packaged }) };
+      const holdChanges = this.config.AMBIT_PLUGIN_HOLD_CHANGES === '1';
+      const spec = { ...serverSpec(manifest, server, { ...place, digest }), holdChanges, ...(packaged === undefined ? {} : { packaged }) };
       const { slug } = await this.bus.call(mcpBroker.putServer, spec, sendingOf(within));
       slugs.push(slug);
     }

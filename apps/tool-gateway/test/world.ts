@@ -477,6 +477,7 @@ function serverOf(id: string): Output<typeof mcpBroker.getServer> {
     catalogHash: null,
     tools: 0,
     refusedNames: [],
+    held: [],
     stale: false,
     runsAs: null,
     protocol: null,

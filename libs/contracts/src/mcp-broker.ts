@@ -51,6 +51,8 @@ export const ServerSpec = z
     argumentsKept: z.enum(['full', 'redacted', 'digest']).default('redacted'),
     /** What the package of its plugin says of its tools: one that stands there as denied, or does not stand there, does not exist. Null: it says nothing. */
     toolPolicy: ToolPolicy.nullable().default(null),
+    /** A tool whose description or schema becomes another is held back until a person accepts it. */
+    holdChanges: z.boolean().default(false),
     ...demands,
     owner: Owner.default('user'),
     set: SetName.default(null),
@@ -75,6 +77,8 @@ export const Server = ServerSpec.extend({
   /** Names that its tools would have and that belong to the platform, each with the name the tool is shown under instead. */
   refusedNames: z.array(z.object({ tool: z.string().max(128), name: z.string().max(200), reserved: z.string().max(64), shownAs: z.string().max(64), reason: z.string().max(500) })).max(400),
   stale: z.boolean(),
+  /** Tools that are held back, each with the digest of what it is now. */
+  held: z.array(z.object({ tool: z.string().max(128), digest: Hex64 })).max(1_000).default([]),
   /** Hashes of what else it offers, beside its tools. */
   offers: OfferHashes.optional(),
   authorization: ServerAuthorization.default({ state: 'none', reason: null, credentials: 'shared', issuer: null, authenticated: 0 }),
@@ -96,6 +100,7 @@ export const ServerHead = z
 export type ServerHead = z.output<typeof ServerHead>;
 
 const serverUnknown = { status: 404, retry: 'never', message: 'There is no such server' } as const;
+const notHeld = { status: 404, retry: 'never', message: 'No tool of this name is held back' } as const;
 const secretUnknown = { status: 400, retry: 'never', message: 'The configuration names a secret that does not exist', data: z.object({ name: z.string() }) } as const;
 /** Characters of a text that is signed: what a webhook carries, and room. */
 const SIGNED_CHARACTERS = 256 * 1024;
@@ -128,6 +133,11 @@ export const mcpBroker = {
   deleteServer: rpc('ambit.rpc.mcp-broker.v1.server.delete', { summary: 'Remove a server, stop its instances and move its owner’s fence', input: z.object({ id: Uuid }), output: z.object({ deleted: z.boolean() }), errors: { SERVER_UNKNOWN: serverUnknown, PLUGIN_OWNED: { status: 409, retry: 'never', message: 'A plugin contributes this server; disable the plugin instead, or switch the server off', data: z.object({ owner: Owner }) } }, timeoutMs: 20_000 }),
   testServer: rpc('ambit.rpc.mcp-broker.v1.server.test', { summary: 'Connect now, list, and say how it went', input: z.object({ id: Uuid }), output: Server, errors: { SERVER_UNKNOWN: serverUnknown }, timeoutMs: 60_000 }),
 
+  getHeldTool: rpc('ambit.rpc.mcp-broker.v1.tool.held', { summary: 'What a tool that is held back was when it was accepted, and what it is now', input: z.object({ id: Uuid, tool: z.string().min(1).max(128) }), output: z.object({ tool: z.string(), digest: Hex64, before: ToolDefinition.nullable(), after: ToolDefinition }), errors: { SERVER_UNKNOWN: serverUnknown, TOOL_NOT_HELD: notHeld }, idempotent: true }),
+  acceptTool: rpc('ambit.rpc.mcp-broker.v1.tool.accept', {
+    summary: 'Accept what a tool that is held back is now, by the digest that was looked at', input: z.object({ id: Uuid, tool: z.string().min(1).max(128), digest: Hex64 }), output: Server,
+    errors: { SERVER_UNKNOWN: serverUnknown, TOOL_NOT_HELD: notHeld, DEFINITION_MOVED: { status: 409, retry: 'never', message: 'The tool has become another once more; look at it again', data: z.object({ digest: Hex64 }) } },
+  }),
   switchServer: rpc('ambit.rpc.mcp-broker.v1.server.switch', { summary: 'Switch a server off or on by hand, whoever its owner is; it stays off until it is switched on again', input: z.object({ id: Uuid, on: z.boolean() }), output: Server, errors: { SERVER_UNKNOWN: serverUnknown }, idempotent: true, timeoutMs: 20_000 }),
   startAuthorization: rpc('ambit.rpc.mcp-broker.v1.authorization.start', {
     summary: 'Begin a sign-in to a server for one subject; another one that is under way for it is cancelled',

@@ -75,7 +75,7 @@ export const services = {
     stores: { reads: ['AMBIT_JOURNAL', 'AMBIT_DEFERRED', 'ambit_snapshots', 'ambit_mappings', 'ambit_epochs', 'ambit_leases_5s', 'ambit_leases_60s'], writes: { ambit_leases_5s: ['gateway.'], ambit_leases_15s: ['worker.'], ambit_epochs: ['tool-gateway.'], ambit_artifacts: [''] }, journal: ['ambit.jrn.v1.op.'], consumes: ['AMBIT_JOURNAL'], purges: ['AMBIT_EVENTS'] },
   },
   'mcp-broker': {
-    answers: [b.listAudit, b.putServer, b.getServer, b.listServers, b.deleteServer, b.testServer, b.switchServer, b.startAuthorization, b.describeAuthorization, b.finishAuthorization, b.listAuthorizations, b.removeAuthorization, b.erasePrincipal, b.putSecret, b.listSecrets, b.deleteSecret, b.signWithSecret, b.catalogueHeads, b.cataloguePage, b.ensureInstance, b.revokeOwner, b.listOffers, b.getPrompt, b.readResource, b.completeArgument, b.subscribeResource, b.unsubscribeResource, b.skillPage, b.readServerSkill, b.putSwitch, b.listSwitches],
+    answers: [b.listAudit, b.putServer, b.getServer, b.listServers, b.deleteServer, b.testServer, b.getHeldTool, b.acceptTool, b.switchServer, b.startAuthorization, b.describeAuthorization, b.finishAuthorization, b.listAuthorizations, b.removeAuthorization, b.erasePrincipal, b.putSecret, b.listSecrets, b.deleteSecret, b.signWithSecret, b.catalogueHeads, b.cataloguePage, b.ensureInstance, b.revokeOwner, b.listOffers, b.getPrompt, b.readResource, b.completeArgument, b.subscribeResource, b.unsubscribeResource, b.skillPage, b.readServerSkill, b.putSwitch, b.listSwitches],
     calls: [r.startInstance, r.instanceTools, r.stopInstance, s.revokeOwner, s.getAuthority, s.readSnapshot, b.instanceRequest, b.instanceOffers, g.askBack],
     emits: [b.catalogueChanged, b.auditAppended],
     hears: [],
@@ -129,7 +129,7 @@ export const services = {
       s.putProject, s.listProjects, s.putAgent, s.getAgent, s.listAgents, s.deleteAgent, s.matchAgent, s.receiveMessage, s.createSession, s.getSession, s.listSessions, s.updateSession, s.transferSession,
       s.forkSession, s.clearSession, s.deleteSession, s.createDraft, s.erasePrincipal, s.listDelegations, s.getRun, s.listRuns, s.cancelRun, s.listTape, s.getInteraction, s.listInteractions, s.decideInteraction, s.readSnapshot, s.listSnapshots, s.explain, s.ensurePool, s.removePool,
       g.getArtifact, g.listTools, g.listCalls, g.getCall, g.resolveCall, g.cancelCall, g.askTool, g.erasePrincipal,
-      b.putServer, b.getServer, b.listServers, b.deleteServer, b.testServer, b.switchServer, b.startAuthorization, b.describeAuthorization, b.finishAuthorization, b.listAuthorizations, b.removeAuthorization, b.erasePrincipal, b.putSecret, b.listSecrets, b.deleteSecret, b.signWithSecret, b.putSwitch, b.listSwitches,
+      b.putServer, b.getServer, b.listServers, b.deleteServer, b.testServer, b.getHeldTool, b.acceptTool, b.switchServer, b.startAuthorization, b.describeAuthorization, b.finishAuthorization, b.listAuthorizations, b.removeAuthorization, b.erasePrincipal, b.putSecret, b.listSecrets, b.deleteSecret, b.signWithSecret, b.putSwitch, b.listSwitches,
       k.putSwitch, k.listSwitches, k.putBlob, k.putSkill, k.getSkill, k.listSkills, k.enableSkill, k.disableSkill, k.deleteSkill, k.readSkill, k.enableScript, k.disableScript, k.previewImport, k.executeImport,
       p.putBlob, p.installPlugin, p.getPlugin, p.listPlugins, p.enablePlugin, p.disablePlugin, p.uninstallPlugin, p.trustPublisher, p.listPublishers, p.distrustPublisher,
     ],

@@ -8,7 +8,7 @@ function pick(record: unknown, fields: readonly string[]): Record<string, unknow
 }
 
 const SERVER_FIELDS = [
-  ...(['display', 'enabled', 'transport', 'instances', 'timeouts', 'readOnly', 'argumentsKept'] as const),
+  ...(['display', 'enabled', 'transport', 'instances', 'timeouts', 'readOnly', 'holdChanges', 'argumentsKept'] as const),
   ...(['platforms', 'scopes', 'permissions'] as const),
 ];
 const AGENT_FIELDS = ['kind', 'enabled', 'model', 'instructions', 'policy', 'match'] as const;

@@ -14,7 +14,7 @@ interface AddOptions {
   readonly project: string;
 }
 
-/** `server add | test | auth | enable | disable | remove`. */
+/** `server add | test | auth | enable | disable | held | accept | remove`. */
 export function addServerCommands(program: Command, context: Context): void {
   const server = program.command('server').description('MCP servers');
   server
@@ -83,6 +83,35 @@ export function addServerCommands(program: Command, context: Context): void {
         const switched = await client.request(on ? httpApi.enableServer : httpApi.disableServer, { params: { id } });
         context.show(switched, () => `${switched.slug} is ${switched.state}\n`);
       });
+  server
+    .command('held')
+    .description('tools that became others since they were accepted (servers with holdChanges); of one of them, what it was and is')
+    .argument('<name>', 'a server, by name or id')
+    .argument('[tool]', 'one of them')
+    .option('--project <id>', 'in this project', 'default')
+    .action(async (name: string, tool: string | undefined, { project }: { readonly project: string }) => {
+      const client = await context.client();
+      const { id, held } = await find(client, name, project);
+      if (tool === undefined) {
+        context.show(held, () => held.map((one) => `${one.tool}  ${one.digest}\n`).join('') || 'nothing is held back\n');
+        return;
+      }
+      const found = await client.request(httpApi.getHeldTool, { params: { id }, query: { tool } });
+      context.show(found, () => fields(found));
+    });
+  server
+    .command('accept')
+    .description('let agents use a tool that is held back, as it is now')
+    .argument('<name>', 'a server, by name or id')
+    .argument('<tool>', 'the tool')
+    .requiredOption('--digest <sha256>', 'what `server held` shows: exactly this is accepted')
+    .option('--project <id>', 'in this project', 'default')
+    .action(async (name: string, tool: string, { digest, project }: { readonly digest: string; readonly project: string }) => {
+      const client = await context.client();
+      const { id } = await find(client, name, project);
+      const accepted = await client.request(httpApi.acceptTool, { params: { id }, body: { tool, digest } });
+      context.show(accepted, () => `${tool} of ${accepted.slug} is accepted; ${accepted.held.length} more held back\n`);
+    });
   server
     .command('remove')
     .description('remove a server and stop it')

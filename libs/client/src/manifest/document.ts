@@ -62,6 +62,7 @@ const ServerEntry = z
     display: ServerSpec.shape.display,
     enabled: ServerSpec.shape.enabled,
     readOnly: ServerSpec.shape.readOnly,
+    holdChanges: ServerSpec.shape.holdChanges,
     argumentsKept: ServerSpec.shape.argumentsKept,
     ...demands,
     instances: z
