@@ -10,6 +10,7 @@ import {
   DEEPCHAT,
   filesOf,
   installOn,
+  manyFiles,
   MCP_SCHEMA,
   REGISTRY_SERVER,
   SAMPLES,
@@ -79,7 +80,7 @@ it('installs and switches on one plugin of each format, and its servers start', 
   expect(transports).toContainEqual(expect.objectContaining({ args: ['${PLUGIN_ROOT}/server.mjs', '--region', 'eu'], env }));
   expect(transports).toContainEqual(expect.objectContaining({ type: 'http', headers: { 'X-Key': 'none' } }));
 
-  const weather = await installArchive(filesOf('mcpb'));
+  const weather = await installArchive({ ...filesOf('mcpb'), ...manyFiles() });
   expect(weather).toMatchObject({ id: 'weather', display: 'Weather', sourceFormat: 'mcpb' });
   await enable(weather.id);
   const args = ['${PLUGIN_ROOT}/server/index.js', '--unit=celsius'];

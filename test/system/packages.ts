@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 /** Files of a package, by path. */
 export type Files = Readonly<Record<string, string>>;
 
+const PART_BYTES = 256 * 1024;
 const json = (value: unknown): string => JSON.stringify(value, null, 2);
 const skill = (name: string): string => `---\nname: ${name}\ndescription: How to ${name}.\n---\n\nDo it.\n`;
 /** A server over stdio that initializes and lists one tool. */
@@ -137,6 +138,12 @@ export const SAMPLES: Readonly<
   'mcp-registry': { mark: 'server.json', manifest: REGISTRY_SERVER, rest: {} },
 };
 
+/** What a server may bring along of what it is made of: more entries than one message takes. */
+export const manyFiles = (): Files => {
+  const folder = `node_modules/${'d'.repeat(200)}/${'e'.repeat(200)}`;
+  return Object.fromEntries(Array.from({ length: 600 }, (_, index) => [`${folder}/${index}.json`, `{"name":"part-${index}"}`]));
+};
+
 /** A sample’s files, with its manifest changed. */
 export function filesOf(format: SourceFormat, change: Readonly<Record<string, unknown>> = {}): Files {
   const { mark, manifest, rest } = SAMPLES[format];
@@ -147,7 +154,11 @@ export function filesOf(format: SourceFormat, change: Readonly<Record<string, un
 /** Uploads bytes as the registry takes them: in parts. */
 export async function uploadTo(bus: Bus, bytes: Uint8Array): Promise<string> {
   const digest = digestOf(bytes);
-  await bus.call(pluginRegistry.putBlob, { digest, bytes: bytes.byteLength, offset: 0, data: Buffer.from(bytes).toString('base64') });
+  for (let offset = 0, done = false; !done;) {
+    const data = Buffer.from(bytes.subarray(offset, offset + PART_BYTES)).toString('base64');
+    const { have, complete } = await bus.call(pluginRegistry.putBlob, { digest, bytes: bytes.byteLength, offset, data });
+    [offset, done] = [have, complete];
+  }
   return digest;
 }
 

@@ -1,5 +1,5 @@
 import { Bus } from '@ambit/bus';
-import { pluginRegistry } from '@ambit/contracts';
+import { pluginRegistry, type FileEntry, type Output } from '@ambit/contracts';
 import { CONFIG } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
 import { createHash } from 'node:crypto';
@@ -9,6 +9,10 @@ import { dataFolderOf, type RunnerConfig } from './config.js';
 
 const FILE_BYTES = 64 * 1024 * 1024;
 const PACKAGE_BYTES = 512 * 1024 * 1024;
+const PACKAGE_FILES = 4_096;
+/** Files up to this size are fetched so many together. */
+const SMALL_BYTES = 256 * 1024;
+const TOGETHER = 8;
 
 /** Plugin packages as folders, by digest: written once, whole or not at all, readable by every server's user. */
 @Injectable()
@@ -49,16 +53,33 @@ export class PackageCache {
   }
 
   private async fill(draft: string, plugin: { readonly id: string; readonly digest: string }): Promise<void> {
-    const { tree } = await this.bus.call(pluginRegistry.readPackage, plugin);
-    if (tree === undefined) throw new Error(`The package of ${plugin.id} has no files`);
+    const tree = await this.tree(plugin);
     const total = tree.reduce((sum, file) => sum + file.bytes, 0);
     if (total > PACKAGE_BYTES) throw new Error(`The package of ${plugin.id} has ${total} bytes, more than ${PACKAGE_BYTES}`);
-    for (const file of tree) {
-      const path = join(draft, file.path);
-      if (!path.startsWith(draft + sep)) throw new Error(`The package of ${plugin.id} has a file outside itself`);
-      await mkdir(dirname(path), { recursive: true, mode: 0o755 });
-      await writeFile(path, await this.read(plugin, file), { mode: file.mode === 'executable' ? 0o755 : 0o644 });
+    const [large, small] = [tree.filter(({ bytes }) => bytes > SMALL_BYTES), tree.filter(({ bytes }) => bytes <= SMALL_BYTES)];
+    for (const file of large) await this.write(draft, plugin, file);
+    for (let from = 0; from < small.length; from += TOGETHER)
+      await Promise.all(small.slice(from, from + TOGETHER).map((file) => this.write(draft, plugin, file)));
+  }
+
+  private async write(draft: string, plugin: { readonly id: string; readonly digest: string }, file: FileEntry): Promise<void> {
+    const path = join(draft, file.path);
+    if (!path.startsWith(draft + sep)) throw new Error(`The package of ${plugin.id} has a file outside itself`);
+    await mkdir(dirname(path), { recursive: true, mode: 0o755 });
+    await writeFile(path, await this.read(plugin, file), { mode: file.mode === 'executable' ? 0o755 : 0o644 });
+  }
+
+  private async tree(plugin: { readonly id: string; readonly digest: string }): Promise<FileEntry[]> {
+    const tree: FileEntry[] = [];
+    for (let offset: number | null = 0; offset !== null;) {
+      const page: Output<typeof pluginRegistry.readPackage> = await this.bus.call(pluginRegistry.readPackage, { ...plugin, offset });
+      tree.push(...(page.tree ?? []));
+      if (tree.length === 0) throw new Error(`The package of ${plugin.id} has no files`);
+      if (tree.length > PACKAGE_FILES) throw new Error(`The package of ${plugin.id} has more than ${PACKAGE_FILES} files`);
+      if (page.next !== null && page.next <= offset) throw new Error('the pages of a tree do not advance');
+      offset = page.next;
     }
+    return tree;
   }
 
   private async read(

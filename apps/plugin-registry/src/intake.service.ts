@@ -1,4 +1,4 @@
-import { ArchiveRefused, digestOfBytes, treeDigest, treeProblem, unpackZip } from '@ambit/bundle';
+import { ArchiveRefused, digestOfBytes, PACKAGE_LIMITS, treeDigest, treeProblem, unpackArchive, type Unpacked } from '@ambit/bundle';
 import { fault, pluginRegistry, type FileEntry, type Parsed } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { PluginBlobs } from './blobs.js';
@@ -14,7 +14,7 @@ export interface Taken extends Package {
   readonly signer: Signer;
 }
 
-/** Turns uploaded files or a zip into a stored package whose files are those that it lists. */
+/** Turns uploaded files or an archive into a stored package whose files are those that it lists. */
 @Injectable()
 export class IntakeService {
   constructor(
@@ -27,7 +27,7 @@ export class IntakeService {
   async read(request: Parsed<typeof pluginRegistry.installPlugin>): Promise<Taken> {
     if (request.archive === undefined && request.files === undefined) throw invalid('', 'send files or an archive');
     const tree = request.archive === undefined ? (request.files ?? []) : await this.unpack(request.archive);
-    const problem = treeProblem(tree);
+    const problem = treeProblem(tree, PACKAGE_LIMITS);
     if (problem !== undefined) throw invalid('', problem);
     const digests = await this.blobs.missing(tree);
     if (digests.length > 0) throw fault(pluginRegistry.installPlugin, 'BLOB_MISSING', { digests });
@@ -48,20 +48,26 @@ export class IntakeService {
   private async unpack(digest: string): Promise<FileEntry[]> {
     const archive = await this.blobs.read(digest);
     if (archive === undefined) throw fault(pluginRegistry.installPlugin, 'BLOB_MISSING', { digests: [digest] });
-    let unpacked: ReadonlyMap<string, Uint8Array>;
+    let unpacked: ReadonlyMap<string, Unpacked>;
     try {
-      unpacked = unpackZip(archive);
+      unpacked = unpackArchive(archive);
     } catch (error) {
       if (error instanceof ArchiveRefused) throw fault(pluginRegistry.installPlugin, 'ARCHIVE_REFUSED', { reason: error.message });
       throw error;
     }
     const root = rootOf([...unpacked.keys()]);
+    const contents = new Map<string, Uint8Array>();
     const files: FileEntry[] = [];
-    for (const [path, bytes] of unpacked) {
+    for (const [path, { bytes, executable }] of unpacked) {
       if (!path.startsWith(root)) continue;
-      await this.blobs.add(bytes);
-      files.push({ path: path.slice(root.length), mode: 'file', bytes: bytes.byteLength, digest: digestOfBytes(bytes) });
+      const mode = executable ? ('executable' as const) : ('file' as const);
+      const entry = { path: path.slice(root.length), mode, bytes: bytes.byteLength, digest: digestOfBytes(bytes) };
+      contents.set(entry.digest, bytes);
+      files.push(entry);
     }
+    const problem = treeProblem(files, PACKAGE_LIMITS);
+    if (problem !== undefined) throw invalid('', problem);
+    await this.blobs.addAll(contents);
     return files;
   }
 }
@@ -74,7 +80,7 @@ function understand(
   const signature = signatureOf(files);
   const manifest = readManifest(files);
   const programs = new Set(manifest.servers.flatMap(({ transport }) => (transport.type === 'stdio' ? [transport.command] : [])));
-  // An archive does not say which of its files may be run.
+  // Not every archive says which of its files may be run.
   const tree = of.isArchive
     ? of.tree.map((file): FileEntry => (programs.has(`./${file.path}`) ? { ...file, mode: 'executable' } : file))
     : of.tree;

@@ -1,4 +1,4 @@
-import { fault, pluginRegistry, type Parsed, type Returns } from '@ambit/contracts';
+import { fault, pluginRegistry, type FileEntry, type Parsed, type Returns } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { PluginBlobs } from './blobs.js';
 import { PluginRepository } from './plugin.repository.js';
@@ -17,10 +17,22 @@ export class PackageService {
     const installation = await this.repository.find(id);
     const found = installation?.digest === digest ? await this.repository.package(digest) : undefined;
     if (found === undefined) throw fault(pluginRegistry.readPackage, 'PLUGIN_UNKNOWN');
-    if (file === undefined) return { tree: [...found.tree], next: null };
+    if (file === undefined) return pageOf(found.tree, offset);
     const bytes = found.tree.some((entry) => entry.digest === file) ? await this.blobs.read(file) : undefined;
     if (bytes === undefined) throw fault(pluginRegistry.readPackage, 'PLUGIN_UNKNOWN');
     const end = Math.min(bytes.byteLength, offset + PART_BYTES);
     return { data: bytes.subarray(offset, end).toString('base64'), next: end < bytes.byteLength ? end : null };
   }
+}
+
+/** Entries of a tree from one on, as many as one message takes. */
+function pageOf(tree: readonly FileEntry[], offset: number): { tree: FileEntry[]; next: number | null } {
+  const page: FileEntry[] = [];
+  let room = PART_BYTES;
+  for (const entry of tree.slice(offset)) {
+    room -= Buffer.byteLength(JSON.stringify(entry));
+    if (room < 0 && page.length > 0) return { tree: page, next: offset + page.length };
+    page.push(entry);
+  }
+  return { tree: page, next: null };
 }

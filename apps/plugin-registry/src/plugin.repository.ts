@@ -1,3 +1,4 @@
+import { BoundedMap } from '@ambit/capability';
 import { eventMessage, FileEntry, pluginRegistry, type FileEntry as File } from '@ambit/contracts';
 import { addToOutbox, appendAudit, DB, type AuditEntry, type Prisma, type PluginDb } from '@ambit/db';
 import { Inject, Injectable } from '@nestjs/common';
@@ -7,6 +8,7 @@ import { Manifest } from './domain/manifest.js';
 const OWNER = 'plugin-registry';
 const Contributes = z.object({ servers: z.array(z.string()), skills: z.array(z.string()) });
 const Tree = z.array(FileEntry);
+const PACKAGES = 64;
 
 export const NOTHING: z.output<typeof Contributes> = { servers: [], skills: [] };
 
@@ -61,6 +63,9 @@ const later = (last: number, at: Date) => Math.max(last + 1, at.getTime());
 /** Packages and what is installed of them. */
 @Injectable()
 export class PluginRepository {
+  /** What was read last: a package never changes. */
+  private readonly packages = new BoundedMap<string, Package>(PACKAGES);
+
   constructor(@Inject(DB) private readonly db: PluginDb) {}
 
   async savePackage({ digest, tree, manifest }: Package): Promise<void> {
@@ -69,8 +74,13 @@ export class PluginRepository {
   }
 
   async package(digest: string): Promise<Package | undefined> {
+    const known = this.packages.get(digest);
+    if (known !== undefined) return known;
     const row = await this.db.pluginPackage.findUnique({ where: { digest } });
-    return row === null ? undefined : { digest, tree: Tree.parse(row.tree), manifest: Manifest.parse(row.manifest) };
+    if (row === null) return undefined;
+    const found = { digest, tree: Tree.parse(row.tree), manifest: Manifest.parse(row.manifest) };
+    this.packages.set(digest, found);
+    return found;
   }
 
   async find(id: string): Promise<Installation | undefined> {

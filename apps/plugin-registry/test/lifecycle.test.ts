@@ -118,8 +118,8 @@ verifies('R-PLUGIN-5#2', 'of many operations on one plugin, on two replicas, eac
   const replica = await start();
   try {
     await install('busy');
-    await enable('busy');
     peers.reset();
+    await enable('busy');
     const done = await Promise.all([
       install('busy', '2.0.0'),
       disable('busy'),

@@ -2,4 +2,4 @@ export { unpackArchive, unpackZip } from './archive.js';
 export { ARCHIVE_LIMITS, ArchiveRefused } from './archive-limits.js';
 export { BlobStore, digestOfBytes, type BlobPart } from './blob-store.js';
 export type { Unpacked } from './tar.js';
-export { pathProblem, pathsProblem, TREE_LIMITS, treeDigest, treeProblem } from './tree.js';
+export { pathProblem, pathsProblem, PACKAGE_LIMITS, TREE_LIMITS, treeDigest, treeProblem } from './tree.js';

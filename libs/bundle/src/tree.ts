@@ -1,15 +1,21 @@
 import type { FileEntry } from '@ambit/contracts';
-import { canonicalJson, sha256Hex } from '@ambit/capability';
+import { canonicalJson, RECORD_BOUNDS, sha256Hex } from '@ambit/capability';
 
+/** Of a skill. */
 export const TREE_LIMITS = { files: 512, bytes: 16 * 1024 * 1024, depth: 32 } as const;
+/** Of a plugin package, which may bring along what its servers are made of. */
+export const PACKAGE_LIMITS = { files: 4_096, bytes: 64 * 1024 * 1024 } as const;
 const RESERVED = /^(con|prn|aux|nul|com[1-9]|lpt[1-9])(\..*)?$/i;
 
 /** Says what is wrong with a tree of files, or undefined: paths stay inside, differ after folding, and are within limits. */
-export function treeProblem(files: readonly FileEntry[]): string | undefined {
+export function treeProblem(
+  files: readonly FileEntry[],
+  limits: { readonly files: number; readonly bytes: number } = TREE_LIMITS,
+): string | undefined {
   if (files.length === 0) return 'there are no files';
-  if (files.length > TREE_LIMITS.files) return `there are ${files.length} files; at most ${TREE_LIMITS.files} are taken`;
+  if (files.length > limits.files) return `there are ${files.length} files; at most ${limits.files} are taken`;
   const total = files.reduce((sum, file) => sum + file.bytes, 0);
-  if (total > TREE_LIMITS.bytes) return `the files have ${total} bytes; at most ${TREE_LIMITS.bytes} are taken`;
+  if (total > limits.bytes) return `the files have ${total} bytes; at most ${limits.bytes} are taken`;
   return pathsProblem(files.map(({ path }) => path));
 }
 
@@ -50,5 +56,10 @@ export function pathProblem(path: string): string | undefined {
 /** The digest of a version: its files by path, in code-unit order. */
 export function treeDigest(files: readonly FileEntry[]): string {
   const sorted = [...files].sort((left, right) => (left.path < right.path ? -1 : left.path > right.path ? 1 : 0));
-  return sha256Hex(canonicalJson(sorted.map(({ path, mode, bytes, digest }) => ({ path, mode, bytes, digest }))));
+  return sha256Hex(
+    canonicalJson(
+      sorted.map(({ path, mode, bytes, digest }) => ({ path, mode, bytes, digest })),
+      RECORD_BOUNDS,
+    ),
+  );
 }
