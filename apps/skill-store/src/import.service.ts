@@ -6,6 +6,7 @@ import {
   type ImportCandidate,
   type ImportChoice,
   type ImportResult,
+  type ImportSource,
   type Parsed,
   type Returns,
 } from '@ambit/contracts';
@@ -24,6 +25,9 @@ const LOOSE = 50;
 /** Shows what an import would do, and does it: each skill for itself, all that can be done in one step. */
 @Injectable()
 export class ImportService {
+  /** Settles with the last archive that is or will be worked on. */
+  #archives: Promise<unknown> = Promise.resolve();
+
   constructor(
     private readonly agents: AgentDirectory,
     private readonly sources: ImportSources,
@@ -33,7 +37,26 @@ export class ImportService {
     private readonly bus: Bus,
   ) {}
 
-  async preview(request: Parsed<typeof skillStore.previewImport>, call: Call): Promise<Returns<typeof skillStore.previewImport>> {
+  preview(request: Parsed<typeof skillStore.previewImport>, call: Call): Promise<Returns<typeof skillStore.previewImport>> {
+    return this.#inTurn(request.source, call, () => this.#preview(request, call));
+  }
+
+  execute(request: Parsed<typeof skillStore.executeImport>, call: Call): Promise<Returns<typeof skillStore.executeImport>> {
+    return this.#inTurn(request.source, call, () => this.#execute(request, call));
+  }
+
+  /** An archive is unpacked in memory, so that there is one at a time. */
+  #inTurn<T>(source: ImportSource, call: Call, work: () => Promise<T>): Promise<T> {
+    if (source.kind !== 'archive') return work();
+    const mine = this.#archives.then(() => {
+      call.signal.throwIfAborted();
+      return work();
+    });
+    this.#archives = mine.catch(() => undefined);
+    return mine;
+  }
+
+  async #preview(request: Parsed<typeof skillStore.previewImport>, call: Call): Promise<Returns<typeof skillStore.previewImport>> {
     await this.#target(request, call);
     const { candidates, loose } = await this.sources.read(request.source, call);
     const wanted = request.names === undefined ? null : new Set<string | null>(request.names);
@@ -46,7 +69,7 @@ export class ImportService {
     };
   }
 
-  async execute(request: Parsed<typeof skillStore.executeImport>, call: Call): Promise<Returns<typeof skillStore.executeImport>> {
+  async #execute(request: Parsed<typeof skillStore.executeImport>, call: Call): Promise<Returns<typeof skillStore.executeImport>> {
     const { projectId } = await this.#target(request, call);
     const { candidates } = await this.sources.read(request.source, call);
     const byName = new Map(candidates.map((candidate) => [candidate.name, candidate]));

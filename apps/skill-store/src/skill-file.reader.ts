@@ -4,6 +4,8 @@ import { judgeSkill, type SkillVerdict } from './domain/skill-file.js';
 
 /** A SKILL.md over this many bytes is refused. */
 export const SKILL_FILE_BYTES = 5 * 1024 * 1024;
+/** Of a frontmatter: a few lines of it are usual, and more than this would keep everybody else waiting while it is parsed. */
+const FRONTMATTER_LENGTH = 64 * 1024;
 
 /** Reads a SKILL.md: no anchors or aliases, no repeated keys; a value with an unquoted colon is tried again in quotes. */
 export function readSkillFile(bytes: Uint8Array, folder: string | null): SkillVerdict {
@@ -23,6 +25,8 @@ export function readFrontmatter(bytes: Uint8Array): { readonly fields: unknown }
   }
   const parts = splitFrontmatter(text);
   if ('invalid' in parts) return parts;
+  if (parts.yaml.length > FRONTMATTER_LENGTH)
+    return { invalid: `the frontmatter of SKILL.md has ${parts.yaml.length} characters; at most ${FRONTMATTER_LENGTH} are taken` };
   const parsed = parseFrontmatter(parts.yaml);
   if (parsed === undefined)
     return { invalid: 'the frontmatter of SKILL.md is not plain YAML: no aliases, no repeated keys, text with a colon in quotes' };
@@ -30,8 +34,9 @@ export function readFrontmatter(bytes: Uint8Array): { readonly fields: unknown }
   return { fields: parsed.value };
 }
 
-/** The value of a frontmatter's YAML; undefined where it is none, or has aliases or repeated keys. */
+/** The value of a frontmatter's YAML; undefined where it is none, is too long, or has aliases or repeated keys. */
 export function parseFrontmatter(yaml: string): { readonly value: unknown } | undefined {
+  if (yaml.length > FRONTMATTER_LENGTH) return undefined;
   return parseYaml(yaml) ?? parseYaml(quoteColons(yaml));
 }
 

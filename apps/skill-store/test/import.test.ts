@@ -76,6 +76,14 @@ verifies(
     expect(failed).toBe(2);
     for (const { reason } of results.filter(({ outcome }) => outcome === 'failed')) expect(reason).toContain('preview again');
     expect(await world.names('reader')).toEqual(['first', 'third']);
+    const { items } = await world.bus.call(skillStore.listAudit, { after: 0 });
+    const audited = items.filter(({ target }) => target?.startsWith('reader/'));
+    expect(audited.map(({ target, action, reason, afterDigest }) => [target, action, reason, afterDigest])).toEqual(
+      ['first', 'third'].map((name) => {
+        const { digest } = skills.find((one) => one.name === name) ?? {};
+        return [`reader/${name}`, 'skill.installed', `imported from agent:library/${name}`, digest];
+      }),
+    );
     expect((await world.get('reader', 'first')).source).toBe('agent:library/first');
     await world.put('marker', 'end');
     await events.next(({ payload }) => payload.agentId === 'marker');
@@ -343,6 +351,10 @@ describe('what other tools keep', () => {
     const packedLarge = tarGz(Array.from({ length: 17 }, (_, index) => ({ path: `large/${index}`, bytes: noise })));
     expect(packedLarge.byteLength).toBeLessThan(50 * 1024 * 1024);
     await expect(world.preview('strict', await world.packed(packedLarge))).rejects.toMatchObject(refusal('an import takes at most'));
+    const endless = `---\nname: x\ndescription: d\nmetadata:\n${'  k: v\n'.repeat(20_000)}---\n`;
+    expect((await world.preview('strict', await world.sent(files({ 'x/SKILL.md': endless })))).skills).toMatchObject([
+      { status: 'unavailable', reason: expect.stringContaining('characters') },
+    ]);
     for (const yaml of ['name: [', 'name: x\nname: y', 'name: &a x\nmetadata: { k: *a }', '\t- x'])
       expect(
         (await world.preview('strict', await world.sent(files({ 'x/SKILL.md': `---\n${yaml}\ndescription: d\n---\n` })))).skills,

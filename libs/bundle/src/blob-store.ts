@@ -48,6 +48,7 @@ export class BlobStore {
   /** Stores bytes that this process holds whole; gives their digest. */
   async add(bytes: Uint8Array): Promise<string> {
     const digest = digestOfBytes(bytes);
+    if (bytes.byteLength > 0 && bytes.byteLength <= PART_BYTES && (await this.#addAtOnce(digest, bytes))) return digest;
     for (let offset = 0; ;) {
       const data = Buffer.from(bytes.subarray(offset, offset + PART_BYTES)).toString('base64');
       const { complete, have } = await this.put({ digest, bytes: bytes.byteLength, offset, data });
@@ -102,6 +103,18 @@ export class BlobStore {
     );
     const sizes = new Map(rows.map((row) => [row.digest, row.bytes]));
     return [...new Set(files.filter((file) => sizes.get(file.digest) !== file.bytes).map((file) => file.digest))];
+  }
+
+  /** One statement for what fits into one part; false where some of it is there already. */
+  async #addAtOnce(digest: string, bytes: Uint8Array): Promise<boolean> {
+    const added = await this.db.$executeRawUnsafe(
+      `WITH added AS (INSERT INTO ${this.#schema}."blob" ("digest", "bytes", "have", "complete") VALUES ($1, $2, $2, true) ON CONFLICT DO NOTHING RETURNING 1)
+       INSERT INTO ${this.#schema}."blob_chunk" ("digest", "offset", "data") SELECT $1, 0, $3 WHERE EXISTS (SELECT 1 FROM added)`,
+      digest,
+      bytes.byteLength,
+      Buffer.from(bytes),
+    );
+    return added > 0;
   }
 
   async #close(digest: string, bytes: number): Promise<Returns<typeof skillStore.putBlob>> {
