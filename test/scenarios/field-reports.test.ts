@@ -4,8 +4,11 @@ import { until } from '@ambit/testing';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
+import { abandonSessions } from '../system/abandoned.js';
+import { collectGarbage, INSPECTABLE } from '../system/garbage.js';
 import { http } from '../system/http.js';
 import { BareClient, type Said } from '../system/mcp-client.js';
+import { residentMb } from '../system/processes.js';
 import { alice, Scene } from '../system/scene.js';
 
 jest.setTimeout(300_000);
@@ -21,7 +24,7 @@ const replicas: Partial<Record<ServiceName, number>> = {
 
 let scene: Scene;
 beforeAll(async () => {
-  scene = await Scene.start({ replicas, environment: { AMBIT_DRAIN_MS: '1000' } });
+  scene = await Scene.start({ replicas, environment: { AMBIT_DRAIN_MS: '1000', ...INSPECTABLE } });
   await scene.server('one');
 });
 afterAll(() => scene?.stop());
@@ -171,6 +174,21 @@ it('a cancel that comes to another replica reaches the server within 100 ms, and
   }
   expect(Math.min(...took)).toBeLessThan(100);
   expect(Math.max(...took)).toBeLessThan(1_000);
+});
+
+it('ten thousand sessions that their clients abandon, some of them with a stream, cost the edge no memory', async () => {
+  const { token } = await clientOf();
+  const edges = scene.system.edgeUrls.map((_url, index) => scene.system.process('mcp-edge', index + 1));
+  const megabytes = async (): Promise<number> => {
+    await Promise.all(edges.map(collectGarbage));
+    return residentMb(edges.map(({ pid }) => pid));
+  };
+  // What the processes grow to with any such load, however little of it.
+  await abandonSessions(scene.system.edgeUrls, token, 1_000);
+  const before = await megabytes();
+  await abandonSessions(scene.system.edgeUrls, token, 10_000);
+  // The edge hears of the streams' ends on its own time.
+  await until(async () => (await megabytes()) < before * 1.1);
 });
 
 it('each service is restarted in turn while calls go on: none of them fails', async () => {
