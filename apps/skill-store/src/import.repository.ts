@@ -14,7 +14,7 @@ import { saveVersionIn } from './version.row.js';
 
 const OWNER = 'skill-store';
 /** Who waits longer for another change of the same agent is told so. */
-const LOCK_MS = 3_000;
+const LOCK_MS = 5_000;
 const COMMIT_MS = 60_000;
 /** What changes several skills of an agent holds this first. */
 export const scopeLock = (agentId: string): string => `skill-import.${agentId}`;

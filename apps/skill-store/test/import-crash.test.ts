@@ -101,7 +101,7 @@ verifies(
       await client.query(`SELECT pg_advisory_lock(hashtextextended('skill-import.stage', 0))`);
       const waiting = Promise.allSettled([execute('overwrite'), execute('rename')]);
       const waiters = `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
-      await until(async () => (await client.query(waiters)).rows.length === 2);
+      await until(async () => (await client.query(waiters)).rows.length > 0);
       expect(await world.list('stage')).toEqual([before]);
       const { skills } = await world.bus.call(skillStore.effectiveSkills, { agentId: 'stage', plugins: [] });
       expect(skills.filter(({ owner }) => owner === 'user').map(({ digest }) => digest)).toEqual([before.digest]);

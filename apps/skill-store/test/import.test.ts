@@ -135,9 +135,9 @@ describe('a name that is taken', () => {
     await world.putFiles('offers-more', { 'SKILL.md': skillText('same', 'Theirs.'), 'notes.md': 'n' });
     const source = from('offers-more');
     const chosen = choose((await world.preview('busy', source)).skills, 'rename');
-    const all = await Promise.all(Array.from({ length: 8 }, () => world.execute('busy', source, chosen)));
+    const all = await Promise.all(Array.from({ length: 6 }, () => world.execute('busy', source, chosen)));
     const given = all.map(({ results }) => String(results[0]?.as)).sort();
-    expect(given).toEqual(['same-copy', ...Array.from({ length: 7 }, (_, index) => `same-copy-${index + 2}`)].sort());
+    expect(given).toEqual(['same-copy', ...Array.from({ length: 5 }, (_, index) => `same-copy-${index + 2}`)].sort());
     for (const name of given)
       expect(await world.text('busy', name)).toBe(skillText('same', 'Theirs.').replace('name: same', `name: ${name}`));
     expect(await world.text('busy', 'same')).toContain('Mine.');
