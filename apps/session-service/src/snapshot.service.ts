@@ -62,7 +62,7 @@ export class Snapshots {
     const mapping: Mapping = { schemaVersion: 1, sessionId, agentId, fingerprint, owners: { ...fences }, at };
     // Before the commit: whoever is told of the run finds its mapping. One that no run follows opens nothing.
     await this.jetstream.put(MAPPINGS, mappingKey(sessionId, fingerprint), JSON.stringify(mapping));
-    unit.tell(mappingPublished({ sessionId, agentId, fingerprint }, unit.now));
+    unit.tell(mappingPublished({ sessionId, agentId, fingerprint }, unit));
   }
 
   /** Takes away what a removed session was given. */
@@ -128,7 +128,7 @@ export class Snapshots {
     if (text !== null) {
       await this.transactions.run(async (unit) => {
         const isNew = await snapshots.store(unit.sql, { fingerprint, agentId, tools, skills, text }, unit.now);
-        if (isNew) unit.tell(snapshotPublished(projection, unit.now));
+        if (isNew) unit.tell(snapshotPublished(projection, unit));
       });
     }
     if (performance.now() - (this.#seenAt.get(fingerprint) ?? -LOOK_AGAIN_MS) < LOOK_AGAIN_MS) return;

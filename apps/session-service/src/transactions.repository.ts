@@ -1,6 +1,7 @@
 import type { AuditRecord, Principal, StoredMessage, Via } from '@ambit/contracts';
 import { addToOutbox, appendAudit, DB, OutboxRelay, type OutboxId, type SessionDb } from '@ambit/db';
 import { Inject, Injectable } from '@nestjs/common';
+import { randomUUID } from 'node:crypto';
 
 /** What repositories take: the database, or one transaction of it. */
 export type Reader = Omit<SessionDb, '$transaction'>;
@@ -18,6 +19,7 @@ export type AuditFact = Pick<AuditRecord, 'action' | 'target' | 'projectId'> &
 
 /** One transaction, and what is to be told once it is committed. */
 export class Unit {
+  readonly id = randomUUID();
   readonly messages: StoredMessage[] = [];
   readonly audits: { readonly fact: AuditFact; readonly doer: Doer }[] = [];
   readonly afterwards: (() => void)[] = [];

@@ -114,6 +114,16 @@ it('a refresh gives the run another fingerprint, and the next attempt begins wit
   expect(await fixture.bus.call(sessionService.getAuthority, { runId: job.runId })).toMatchObject({ fingerprint: job.fingerprint });
 });
 
+it('refreshes that are asked for at the same moment are each answered', async () => {
+  const agent = await fixture.agent();
+  await fixture.send(agent);
+  const { job } = await fixture.take(agent.id);
+  const { ref, token } = await fixture.attempt(agent.id, job);
+  const refresh = () => fixture.bus.call(sessionService.refreshRun, { ...ref, token }, { keys: { agentId: agent.id } });
+  const all = await Promise.all(Array.from({ length: 16 }, refresh));
+  expect(new Set(all.map(({ fingerprint }) => fingerprint))).toEqual(new Set([job.fingerprint]));
+});
+
 it('a tape can be listed, searched and read around', async () => {
   const agent = await fixture.agent();
   const { sessionId } = await fixture.send(agent, 'The invoice 4711 is overdue; nul \u0000 and half \ud83d of a pair survive');

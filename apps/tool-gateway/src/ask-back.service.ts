@@ -101,8 +101,9 @@ export class AskBackService implements OnApplicationBootstrap, OnApplicationShut
       return resultOf(await this.waits.decided(interaction.interactionId, AbortSignal.any([open.signal, call.signal])));
     } catch (error) {
       // The call ended, or whoever asked waits no more: what comes now would answer nobody.
-      if (open.signal.aborted || call.signal.aborted) await this.bus.call(sessionService.withdrawInteraction, { operationId: id });
-      throw error;
+      if (!open.signal.aborted && !call.signal.aborted) throw error;
+      await this.bus.call(sessionService.withdrawInteraction, { operationId: id });
+      throw fault(toolGateway.askBack, 'NO_CALL');
     }
   }
 

@@ -141,24 +141,30 @@ export interface Published {
   readonly skills: number;
 }
 
-export function snapshotPublished({ agentId, fingerprint, tools, skills }: Published, now: Date): StoredMessage {
+/** Two transactions may tell the same in one millisecond: `by` is the one that tells. */
+interface Telling {
+  readonly id: string;
+  readonly now: Date;
+}
+
+export function snapshotPublished({ agentId, fingerprint, tools, skills }: Published, { id: by, now }: Telling): StoredMessage {
   const payload = { agentId, fingerprint, tools, skills, at: now.toISOString() };
   return eventMessage(sessionService.snapshotPublished, payload, {
     keys: { agentId },
-    id: `${fingerprint}.published.${now.getTime()}`,
+    id: `${fingerprint}.published.${by}`,
     time: now,
   });
 }
 
 export function mappingPublished(
   mapping: { readonly sessionId: string; readonly agentId: string; readonly fingerprint: string },
-  now: Date,
+  { id: by, now }: Telling,
 ): StoredMessage {
   const { sessionId } = mapping;
   return eventMessage(
     sessionService.mappingPublished,
     { ...mapping, at: now.toISOString() },
-    { keys: { sessionId }, id: `${sessionId}.${mapping.fingerprint}.${now.getTime()}`, time: now },
+    { keys: { sessionId }, id: `${sessionId}.${mapping.fingerprint}.${by}`, time: now },
   );
 }
 
