@@ -81,7 +81,7 @@ export class ImportRepository {
       all.push(done);
       if (done.result.as !== null) given.add(done.result.as);
     }
-    await tellAll(
+    await tell(
       transaction,
       all.flatMap(({ change }) => change ?? []),
     );
@@ -137,7 +137,7 @@ async function renamed(transaction: Prisma.TransactionClient, skill: Staged, nam
 }
 
 /** One event for the agent, one audit record a skill; at most 1,000 of them. */
-export async function tellAll(transaction: Prisma.TransactionClient, changes: readonly Change[]): Promise<void> {
+async function tell(transaction: Prisma.TransactionClient, changes: readonly Change[]): Promise<void> {
   const [first, ...others] = changes;
   if (first === undefined) return;
   const reason = changes.every((change) => change.reason === first.reason) ? first.reason : 'installed';

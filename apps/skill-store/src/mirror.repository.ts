@@ -1,17 +1,15 @@
 import { DB, type Prisma, type SkillDb } from '@ambit/db';
 import { Inject, Injectable } from '@nestjs/common';
 import { SkillBlobs } from './blobs.js';
-import type { Change } from './change.repository.js';
-import { scopeLock, tellAll } from './import.repository.js';
+import { tellMany, type Change } from './change.repository.js';
+import { scopeLock } from './import.repository.js';
 import { changeOf } from './skill.change.js';
 import type { Entry, Version } from './skill.repository.js';
 import { saveVersionsIn } from './version.row.js';
 
 const COMMIT_MS = 60_000;
-/** Names of one event. */
-const TOLD = 500;
 
-export type Standing = Pick<Entry, 'name' | 'folder' | 'digest'>;
+export type Standing = Pick<Entry, 'agentId' | 'name' | 'folder' | 'digest'>;
 /** A folder as it is to stand: a skill, or the reason why it is none. */
 export interface MirroredSkill {
   readonly name: string;
@@ -20,7 +18,9 @@ export interface MirroredSkill {
   /** Bytes by digest. */
   readonly contents: ReadonlyMap<string, Uint8Array>;
 }
+/** Of one agent. */
 export interface MirroredChange {
+  readonly agentId: string;
   readonly put: readonly MirroredSkill[];
   /** Names. */
   readonly remove: readonly string[];
@@ -34,9 +34,10 @@ export class MirrorRepository {
     private readonly blobs: SkillBlobs,
   ) {}
 
-  /** Every skill that an agent has, mirrored or not. */
-  async standing(agentId: string): Promise<Standing[]> {
-    return this.db.skillEntry.findMany({ where: { agentId }, select: { name: true, folder: true, digest: true } });
+  /** Every skill that some agents have, mirrored or not. */
+  async standing(agentIds: readonly string[]): Promise<Standing[]> {
+    const where = { agentId: { in: [...agentIds] } };
+    return this.db.skillEntry.findMany({ where, select: { agentId: true, name: true, folder: true, digest: true } });
   }
 
   /** The agents that have mirrored skills. */
@@ -45,89 +46,94 @@ export class MirrorRepository {
     return rows.map(({ agentId }) => agentId);
   }
 
-  /** Stores what is new and moves all pointers in one transaction: one event a kind of change, one audit record a skill. */
-  async apply(agentId: string, { put, remove }: MirroredChange): Promise<void> {
+  /** Stores what is new and moves all pointers in one transaction: one event an agent and kind of change, one audit record a skill. */
+  async apply(changes: readonly MirroredChange[]): Promise<void> {
+    const put = changes.flatMap((change) => change.put.map((skill) => ({ ...skill, agentId: change.agentId })));
+    const remove = changes.flatMap((change) => change.remove.map((name) => ({ name, agentId: change.agentId })));
     if (put.length + remove.length === 0) return;
     await this.blobs.addAll(new Map(put.flatMap(({ contents }) => [...contents])));
     await saveVersionsIn(
       this.db,
       put.map(({ version }) => version),
     );
-    await this.db.$transaction((transaction) => move(transaction, agentId, { put, remove }), { timeout: COMMIT_MS, maxWait: COMMIT_MS });
+    await this.db.$transaction((transaction) => move(transaction, put, remove), { timeout: COMMIT_MS, maxWait: COMMIT_MS });
   }
 }
 
-async function move(transaction: Prisma.TransactionClient, agentId: string, { put, remove }: MirroredChange): Promise<void> {
-  const names = [...put.map(({ name }) => name), ...remove];
-  const locks = [scopeLock(agentId), ...[...names].sort().map((name) => `skill.${agentId}.${name}`)];
-  await transaction.$queryRawUnsafe(
-    `SELECT pg_advisory_xact_lock(hashtextextended(l."key", 0))::text FROM unnest($1::text[]) WITH ORDINALITY AS l("key", n) ORDER BY n`,
-    locks,
-  );
-  const standing = await transaction.skillEntry.findMany({ where: { agentId, name: { in: names } } });
-  const before = new Map(standing.map((entry) => [entry.name, entry]));
-  const about = context();
+interface Named {
+  readonly agentId: string;
+  readonly name: string;
+}
+type Put = MirroredSkill & Named;
+
+async function move(transaction: Prisma.TransactionClient, put: readonly Put[], remove: readonly Named[]): Promise<void> {
+  const all = [...put, ...remove];
+  await lock(transaction, all);
+  const standing = await transaction.skillEntry.findMany({ where: { OR: all.map(({ agentId, name }) => ({ agentId, name })) } });
+  const before = new Map(standing.map((entry) => [keyOf(entry), entry]));
   // An upload of the name that came meanwhile is not the folder's to take away.
-  const removed = remove.filter((name) => (before.get(name)?.folder ?? null) !== null);
-  const off = removed.filter((name) => before.get(name)?.enabled === false);
-  await transaction.skillSwitchedOff.createMany({ data: off.map((name) => ({ agentId, name })), skipDuplicates: true });
-  await transaction.skillEntry.deleteMany({ where: { agentId, name: { in: removed } } });
-  await putAll(transaction, agentId, { put, at: about.startedAt });
-  await forgetScripts(transaction, agentId, { put, removed });
-  const changed = (reason: Change['reason'], name: string, digest: string | null): Change => {
-    const { projectId, set } = before.get(name) ?? { projectId: 'default', set: null };
-    return changeOf({ agentId, projectId, set }, { name, reason, context: about, digests: [before.get(name)?.digest ?? null, digest] });
+  const removed = remove.filter((one) => (before.get(keyOf(one))?.folder ?? null) !== null);
+  const about = context();
+  await removeAll(transaction, removed, (one) => before.get(keyOf(one))?.enabled === false);
+  await putAll(transaction, put, about.startedAt);
+  await forgetScripts(transaction, put, removed);
+  const changed = (reason: Change['reason'], one: Named, digest: string | null): Change => {
+    const { projectId, set } = before.get(keyOf(one)) ?? { projectId: 'default', set: null };
+    const digests = [before.get(keyOf(one))?.digest ?? null, digest] as const;
+    return changeOf({ agentId: one.agentId, projectId, set }, { name: one.name, reason, context: about, digests });
   };
-  const [fresh, known] = [put.filter(({ name }) => !before.has(name)), put.filter(({ name }) => before.has(name))];
-  await tellAll(
-    transaction,
-    fresh.map(({ name, version }) => changed('installed', name, version.digest)),
-  );
-  await tellAll(
-    transaction,
-    known.map(({ name, version }) => changed('updated', name, version.digest)),
-  );
-  for (let from = 0; from < removed.length; from += TOLD)
-    await tellAll(
-      transaction,
-      removed.slice(from, from + TOLD).map((name) => changed('removed', name, null)),
-    );
+  await tellMany(transaction, [
+    ...put.map((one) => changed(before.has(keyOf(one)) ? 'updated' : 'installed', one, one.version.digest)),
+    ...removed.map((one) => changed('removed', one, null)),
+  ]);
 }
 
-async function putAll(
-  transaction: Prisma.TransactionClient,
-  agentId: string,
-  { put, at }: { readonly put: readonly MirroredSkill[]; readonly at: Date },
-): Promise<void> {
-  const rows = put.map(({ name, folder, version }) => ({ name, folder, digest: version.digest, source: `folder:${folder}`.slice(0, 500) }));
+const keyOf = ({ agentId, name }: Named): string => `${agentId}/${name}`;
+
+/** The scopes' locks before those of names, each in order, so that no two wait for each other. */
+async function lock(transaction: Prisma.TransactionClient, all: readonly Named[]): Promise<void> {
+  const scopes = [...new Set(all.map(({ agentId }) => scopeLock(agentId)))].sort();
+  const names = all.map(({ agentId, name }) => `skill.${agentId}.${name}`).sort();
+  await transaction.$queryRawUnsafe(
+    `SELECT pg_advisory_xact_lock(hashtextextended(l."key", 0))::text FROM unnest($1::text[]) WITH ORDINALITY AS l("key", n) ORDER BY n`,
+    [...scopes, ...names],
+  );
+}
+
+async function removeAll(transaction: Prisma.TransactionClient, removed: readonly Named[], isOff: (one: Named) => boolean): Promise<void> {
+  if (removed.length === 0) return;
+  const named = removed.map(({ agentId, name }) => ({ agentId, name }));
+  await transaction.skillSwitchedOff.createMany({ data: named.filter(isOff), skipDuplicates: true });
+  await transaction.skillEntry.deleteMany({ where: { OR: named } });
+}
+
+async function putAll(transaction: Prisma.TransactionClient, put: readonly Put[], at: Date): Promise<void> {
+  if (put.length === 0) return;
+  const rows = put.map(({ agentId, name, folder, version }) => ({
+    ...{ agentId, name, folder },
+    digest: version.digest,
+    source: `folder:${folder}`.slice(0, 500),
+  }));
   await transaction.$executeRawUnsafe(
     `INSERT INTO "skill_store"."entry" ("agent_id", "name", "project_id", "digest", "enabled", "source", "set", "folder", "version", "updated_at")
-     SELECT $1, p."name", 'default', p."digest",
-       NOT EXISTS (SELECT 1 FROM "skill_store"."switched_off" o WHERE o."agent_id" = $1 AND o."name" = p."name"), p."source", NULL, p."folder", 1, $3::timestamptz
-     FROM json_to_recordset($2::json) AS p("name" text, "folder" text, "digest" text, "source" text)
+     SELECT p."agentId", p."name", 'default', p."digest",
+       NOT EXISTS (SELECT 1 FROM "skill_store"."switched_off" o WHERE o."agent_id" = p."agentId" AND o."name" = p."name"), p."source", NULL, p."folder", 1, $2::timestamptz
+     FROM json_to_recordset($1::json) AS p("agentId" text, "name" text, "folder" text, "digest" text, "source" text)
      ON CONFLICT ("agent_id", "name") DO UPDATE SET "digest" = EXCLUDED."digest", "source" = EXCLUDED."source", "set" = NULL, "folder" = EXCLUDED."folder",
        "version" = "entry"."version" + 1, "updated_at" = EXCLUDED."updated_at"`,
-    agentId,
     JSON.stringify(rows),
     at.toISOString(),
   );
-  await transaction.skillSwitchedOff.deleteMany({ where: { agentId, name: { in: put.map(({ name }) => name) } } });
+  await transaction.skillSwitchedOff.deleteMany({ where: { OR: put.map(({ agentId, name }) => ({ agentId, name })) } });
 }
 
 /** What somebody looked at is gone with its version. */
-async function forgetScripts(
-  transaction: Prisma.TransactionClient,
-  agentId: string,
-  { put, removed }: { readonly put: readonly MirroredSkill[]; readonly removed: readonly string[] },
-): Promise<void> {
+async function forgetScripts(transaction: Prisma.TransactionClient, put: readonly Put[], removed: readonly Named[]): Promise<void> {
+  const kept = put.map(({ agentId, name, version }) => ({ agentId, name, digest: version.digest }));
   await transaction.$executeRawUnsafe(
-    `DELETE FROM "skill_store"."script" s USING json_to_recordset($2::json) AS p("name" text, "digest" text)
-     WHERE s."agent_id" = $1 AND s."name" = p."name" AND s."digest" IS DISTINCT FROM p."digest"`,
-    agentId,
-    JSON.stringify([
-      ...put.map(({ name, version }) => ({ name, digest: version.digest })),
-      ...removed.map((name) => ({ name, digest: null })),
-    ]),
+    `DELETE FROM "skill_store"."script" s USING json_to_recordset($1::json) AS p("agentId" text, "name" text, "digest" text)
+     WHERE s."agent_id" = p."agentId" AND s."name" = p."name" AND s."digest" IS DISTINCT FROM p."digest"`,
+    JSON.stringify([...kept, ...removed.map(({ agentId, name }) => ({ agentId, name, digest: null }))]),
   );
 }
 

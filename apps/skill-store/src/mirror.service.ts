@@ -6,9 +6,10 @@ import type { SkillStoreConfig } from './config.js';
 import { SCOPES } from './domain/skill-folder.js';
 import { Refused, refusalOf } from './folder.reader.js';
 import { FolderWatch, type Listener } from './folder.watch.js';
+import { MirrorBatch } from './mirror.batch.js';
 import { MirrorRepository } from './mirror.repository.js';
 import { identity, OpenFolder } from './open-folder.js';
-import { ScopeMirror } from './scope.mirror.js';
+import { ScopeMirror, type Look } from './scope.mirror.js';
 import { WatchTrust } from './watch.trust.js';
 
 const DEFAULT = 'default';
@@ -23,6 +24,15 @@ const LATEST_MS = 1_500;
 const STORM = 1_000;
 /** Looking takes at most a quarter of the time. */
 const LEISURE = 3;
+
+/** Agents whose scopes are stored together, and how many of these are looked at at once. */
+const TOGETHER = 100;
+const AT_ONCE = 4;
+
+interface Folders {
+  readonly root: OpenFolder | Refused | undefined;
+  readonly scopes: OpenFolder | Refused | undefined;
+}
 
 /** Mirrors `SKILLS_ROOT` into the store, one way: the root is the agent `default`'s, `.agent-scopes/<agentId>` that agent's. */
 @Injectable()
@@ -124,10 +134,10 @@ export class MirrorService implements OnApplicationBootstrap, OnApplicationShutd
       pass.finish(true);
       const isAll = isOther || changed.size === 0 || changed.has(ROOT);
       if (isAll) this.trust.begin();
-      for (const agentId of isAll ? await this.#agents(scopes) : changed) {
-        if (this.isClosed) return;
-        const { moved } = await this.#mirrorScope(path, agentId, { root, scopes });
-        if (moved && changed.size === 0 && !isOther) this.trust.suspect(agentId);
+      const agents = [...(isAll ? await this.#agents(scopes) : changed)];
+      for (let from = 0; from < agents.length && !this.isClosed; from += TOGETHER) {
+        const moved = await this.#mirrorScopes(path, agents.slice(from, from + TOGETHER), { root, scopes });
+        if (changed.size === 0 && !isOther) for (const agentId of moved) this.trust.suspect(agentId);
       }
       if (isAll) this.trust.end();
     } finally {
@@ -145,25 +155,43 @@ export class MirrorService implements OnApplicationBootstrap, OnApplicationShutd
     return new Set([DEFAULT, ...agents, ...(await this.repository.agents())]);
   }
 
+  /** Gives those whose folders were other than before. */
+  async #mirrorScopes(path: string, agentIds: readonly string[], folders: Folders): Promise<string[]> {
+    const standing = await this.repository.standing(agentIds);
+    const batch = new MirrorBatch(this.repository, (lost, error) => {
+      for (const agentId of lost) this.again.add(agentId);
+      this.log.error({ error, agentIds: lost }, 'mirrored skills could not be stored');
+    });
+    const moved: string[] = [];
+    const next = agentIds.values();
+    const work = async (): Promise<void> => {
+      for (const agentId of next) {
+        if (this.isClosed) return;
+        const look = { agentId, batch, standing: standing.filter((entry) => entry.agentId === agentId) };
+        if (await this.#mirrorScope(path, look, folders)) moved.push(agentId);
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, work));
+    await batch.flush();
+    return moved;
+  }
+
   /** The trouble of one scope is none of the others'. */
-  async #mirrorScope(
-    path: string,
-    agentId: string,
-    { root, scopes }: { readonly root: OpenFolder | Refused | undefined; readonly scopes: OpenFolder | Refused | undefined },
-  ): Promise<{ readonly moved: boolean }> {
+  async #mirrorScope(path: string, look: Look, { root, scopes }: Folders): Promise<boolean> {
+    const { agentId } = look;
     const pass = this.watch.begin(agentId, this.#listener(path));
     let isWhole = false;
     let scope = root;
     try {
       if (agentId !== DEFAULT) scope = scopes instanceof OpenFolder ? await opened(scopes.folder(agentId), agentId) : undefined;
-      const { moved, isUnsettled } = await this.scopes.mirror(agentId, scope, pass.enter);
+      const { moved, isUnsettled } = await this.scopes.mirror(look, scope, pass.enter);
       if (isUnsettled) this.again.add(agentId);
       isWhole = true;
-      return { moved };
+      return moved;
     } catch (error) {
       this.again.add(agentId);
       this.log.error({ error, agentId }, 'mirroring the skills of an agent failed');
-      return { moved: false };
+      return false;
     } finally {
       pass.finish(isWhole);
       if (scope instanceof OpenFolder && scope !== root) await scope.close();

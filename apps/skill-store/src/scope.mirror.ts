@@ -4,14 +4,13 @@ import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
 import { namesOfRefused, type Refusal } from './domain/skill-folder.js';
 import { Refused, scanScope, Unsettled, type Entered, type Found, type FoundFile, type FoundSkill } from './folder.reader.js';
-import { MirrorRepository, type MirroredSkill, type Standing } from './mirror.repository.js';
+import { isMuch, type MirrorBatch } from './mirror.batch.js';
+import type { MirroredSkill, Standing } from './mirror.repository.js';
 import type { OpenFolder } from './open-folder.js';
 import { readSkillFile } from './skill-file.reader.js';
 
 /** A file that changed so lately may change again without its times telling. */
 const SETTLES_MS = 2_000;
-/** What was read of a scope is stored whenever it is so much. */
-const TOGETHER = { skills: 64, bytes: 8 * 1024 * 1024 } as const;
 /** Folders of a scope that are listed with the reason why they are none. */
 const LISTED_REFUSED = 200;
 
@@ -25,6 +24,7 @@ interface Known {
 /** What a pass is working with. */
 interface Pass {
   readonly agentId: string;
+  readonly batch: MirrorBatch;
   readonly standing: ReadonlyMap<string, Standing>;
   readonly before: ReadonlyMap<string, Known>;
   readonly now: Map<string, Known>;
@@ -35,6 +35,12 @@ interface Pass {
   readonly unsettled: Set<string>;
   /** Read, and not stored yet. */
   readonly read: MirroredSkill[];
+}
+/** Of one look at one agent's scope. */
+export interface Look {
+  readonly agentId: string;
+  readonly standing: readonly Standing[];
+  readonly batch: MirrorBatch;
 }
 export interface Outcome {
   /** Whether anything on disk was other than when this scope was last looked at. */
@@ -48,27 +54,33 @@ export interface Outcome {
 export class ScopeMirror {
   private readonly known = new Map<string, ReadonlyMap<string, Known>>();
 
-  constructor(
-    @Inject(LOG) private readonly log: Logger,
-    private readonly repository: MirrorRepository,
-  ) {}
+  constructor(@Inject(LOG) private readonly log: Logger) {}
 
   /** A scope that is missing is an empty one; one that is refused has nothing but the reason. */
-  async mirror(agentId: string, scope: OpenFolder | Refused | undefined, entered: Entered): Promise<Outcome> {
+  async mirror({ agentId, standing, batch }: Look, scope: OpenFolder | Refused | undefined, entered: Entered): Promise<Outcome> {
     const before = this.known.get(agentId) ?? new Map<string, Known>();
-    const standing = new Map((await this.repository.standing(agentId)).map((entry) => [entry.name, entry]));
-    const pass: Pass = { agentId, standing, before, now: new Map(), names: new Set(), refused: [], unsettled: new Set(), read: [] };
+    const byName = new Map(standing.map((entry) => [entry.name, entry]));
+    const pass: Pass = {
+      agentId,
+      batch,
+      standing: byName,
+      before,
+      now: new Map(),
+      names: new Set(),
+      refused: [],
+      unsettled: new Set(),
+      read: [],
+    };
     if (scope instanceof Refused) await this.#take(pass, { folder: '', refused: scope.message });
     else if (scope !== undefined) for await (const found of scanScope(scope, entered)) await this.#take(pass, found);
     const refused = this.#refusedOf(pass);
     const kept = new Set([...pass.names, ...refused.map(({ name }) => name)]);
-    const gone = [...standing.values()].filter(({ name, folder }) => folder !== null && !kept.has(name) && !pass.unsettled.has(folder));
-    await this.repository.apply(agentId, {
-      put: [...pass.read, ...refused.filter(({ name, folder, version }) => !isThere(standing.get(name), folder, version.digest))],
-      remove: gone.map(({ name }) => name),
+    const gone = standing.filter(({ name, folder }) => folder !== null && !kept.has(name) && !pass.unsettled.has(folder));
+    const put = [...pass.read, ...refused.filter(({ name, folder, version }) => !isThere(byName.get(name), folder, version.digest))];
+    await batch.add({ agentId, put, remove: gone.map(({ name }) => name) }, () => {
+      if (pass.now.size > 0) this.known.set(agentId, pass.now);
+      else this.known.delete(agentId);
     });
-    if (pass.now.size > 0) this.known.set(agentId, pass.now);
-    else this.known.delete(agentId);
     return { moved: !isSame(before, pass.now), isUnsettled: pass.unsettled.size > 0 };
   }
 
@@ -99,9 +111,7 @@ export class ScopeMirror {
     const is = judge(pass, folder, files);
     if ('version' in is && !isThere(pass.standing.get(is.name), folder, is.version.digest)) {
       pass.read.push(is);
-      const bytes = pass.read.reduce((sum, { contents }) => [...contents.values()].reduce((all, one) => all + one.byteLength, sum), 0);
-      if (pass.read.length >= TOGETHER.skills || bytes >= TOGETHER.bytes)
-        await this.repository.apply(pass.agentId, { put: pass.read.splice(0), remove: [] });
+      if (isMuch(pass.read)) await pass.batch.add({ agentId: pass.agentId, put: pass.read.splice(0), remove: [] });
     }
     const isTwice = 'reason' in is && is.isTwice === true;
     const kept = 'version' in is ? { name: is.name, digest: is.version.digest } : is;

@@ -66,8 +66,10 @@ export class SkillRepository {
       take: page.limit,
       ...(page.after === undefined ? {} : { cursor: { agentId_name: page.after }, skip: 1 }),
     });
-    const versions = await this.versions(entries.map((entry) => entry.digest));
-    const scriptsOf = await this.scripts.of([...new Set(entries.map(({ agentId }) => agentId))]);
+    const [versions, scriptsOf] = await Promise.all([
+      this.versions(entries.map((entry) => entry.digest)),
+      this.scripts.of([...new Set(entries.map(({ agentId }) => agentId))]),
+    ]);
     return entries.flatMap((entry) => {
       const version = versions.get(entry.digest);
       return version === undefined ? [] : [{ entry, version, scripts: scriptsOf(entry) }];

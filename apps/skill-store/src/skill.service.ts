@@ -107,10 +107,13 @@ export class SkillService {
     // The epoch is read first: a change meanwhile makes the answer newer than it says, never older.
     const owners = plugins === null ? null : ['builtin', ...plugins.map((id) => `plugin:${id}`)];
     const epoch = await this.repository.epoch(agentId, owners);
-    if (!(await this.master.isOn())) return { epoch, skills: [] };
-    const own = await this.repository.list({ agentId }, { limit: 1_000 });
-    const contributed = await this.repository.contributions(null, owners);
-    const scriptsOf = await this.scripts.of([agentId]);
+    const [isOn, own, contributed, scriptsOf] = await Promise.all([
+      this.master.isOn(),
+      this.repository.list({ agentId }, { limit: 1_000 }),
+      this.repository.contributions(null, owners),
+      this.scripts.of([agentId]),
+    ]);
+    if (!isOn) return { epoch, skills: [] };
     const skills = effectiveSkills(
       agentId,
       own.map(({ entry, version, scripts }) => ({ facts: version.facts, digest: entry.digest, enabled: entry.enabled, scripts })),
