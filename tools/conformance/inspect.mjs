@@ -25,7 +25,8 @@ const ASKED = [
 export async function inspect({ name: behind, url }, say) {
   if (!existsSync(program)) {
     say('installing the MCP Inspector');
-    await run('npm', ['ci', '--prefer-offline', '--no-audit', '--no-fund'], { cwd: folder });
+    // Not `ci`, which stops at an optional package of another platform that a registry does not have; the versions are the lock's all the same.
+    await run('npm', ['install', '--no-save', '--prefer-offline', '--no-audit', '--no-fund'], { cwd: folder });
   }
   const home = mkdtempSync(join(tmpdir(), 'ambit-inspector-'));
   const results = [];
