@@ -226,6 +226,23 @@ describe('applying a desired state', () => {
     expect((await plan(desired({ ...rest, agents: { first: agents.first } }))).body).toMatchObject(refused);
     await http(system, 'DELETE /v1/agent/second');
     expect((await apply(desired({ ...rest, agents: { first: agents.first } }))).status).toBe(200);
+    // Rules move to an agent whose turn is before that of the one which has them, or which goes.
+    const early = { ...AGENT, match };
+    expect((await apply(desired({ ...rest, agents: { early, first: AGENT } }))).status).toBe(200);
+    expect((await apply(desired({ ...rest, agents: { beginning: early } }), true)).status).toBe(200);
+    expect((await http(system, 'POST /v1/agent/match', { body: { adapter: 'desk', scene: 'group', content: 'hi' } })).body).toMatchObject({
+      agentId: 'beginning',
+    });
+    // In a circle no one of them is the first; what was there stays.
+    const ring = (one: string, other: string) => ({
+      one: { ...AGENT, match: [{ adapter: one }] },
+      other: { ...AGENT, match: [{ adapter: other }] },
+    });
+    expect((await apply(desired({ ...rest, agents: ring('r1', 'r2') }))).status).toBe(200);
+    expect((await apply(desired({ ...rest, agents: ring('r2', 'r1') }))).body).toMatchObject({
+      code: 'APPLY_FAILED',
+      data: { code: 'AGENT_AMBIGUOUS', done: 0 },
+    });
   });
 
   it('says which change failed, and what stands before it', async () => {

@@ -57,12 +57,20 @@ export class ApplyService {
     const { plan, wanted } = await this.prepare(input.desired, input.prune, request);
     if (plan.digest !== input.digest) throw fault(httpApi.apply, 'PLAN_STALE', { digest: plan.digest });
     let done = 0;
-    for (const change of plan.changes.filter(({ action }) => action === 'create' || action === 'update' || action === 'delete')) {
+    let putOff = 0;
+    const left = plan.changes.filter(({ action }) => action === 'create' || action === 'update' || action === 'delete');
+    for (let change = left.shift(); change !== undefined; change = left.shift()) {
       try {
         await (change.action === 'delete' ? this.remove(change, wanted, request) : this.put(change, wanted, request));
         done += 1;
+        putOff = 0;
       } catch (error) {
         if (!(error instanceof Fault)) throw error;
+        // Its rules are another's still, whose turn comes.
+        if (error.code === 'AGENT_AMBIGUOUS' && putOff++ < left.length) {
+          left.push(change);
+          continue;
+        }
         const { kind, name } = change;
         const message = `${error.message}${error.data === undefined ? '' : ` ${JSON.stringify(error.data)}`}`.slice(0, 1_000);
         throw fault(
