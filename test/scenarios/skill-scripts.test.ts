@@ -274,7 +274,7 @@ const chosen = async (id: string) => (await scene.bus.call(sessionService.getSes
 const putPolicy = (id: string, policy: Parameters<Scene['agent']>[0]) => scene.agent(policy, id);
 
 verifies(
-  ['R-SKILL-8#1', 'R-SKILL-8#2'],
+  ['R-SKILL-8#1', 'R-SKILL-8#2', 'R-SKILL-7#4'],
   'what is chosen stays chosen, and what of it there is is found out at each run, move, change of the agent and child',
   async () => {
     const free = { subagents: { self: { agent: 'self' } }, mode: 'full_access' as const };
