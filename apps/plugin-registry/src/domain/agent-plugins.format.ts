@@ -1,8 +1,9 @@
+import { isObject } from '@ambit/capability';
 import { PluginId } from '@ambit/contracts';
 import { z } from 'zod';
 import { withoutPermissions } from './loose-server.js';
 import type { Draft } from './manifest.js';
-import { isObject, jsonOf, KeyTwice, PackageRefused, parsed, peek, sentence, unknownFields, type PackageFiles } from './package-files.js';
+import { jsonOf, KeyTwice, PackageRefused, parsed, peek, sentence, unknownFields, type PackageFiles } from './package-files.js';
 import { readPresets } from './presets.js';
 import { ServerTransport, type PluginServer } from './server-transport.js';
 import { skillFoldersBelow, type PackageFormat } from './format.js';

@@ -1,7 +1,8 @@
+import { isObject } from '@ambit/capability';
 import { z } from 'zod';
 import { looseServer } from './loose-server.js';
 import type { Draft, Setting } from './manifest.js';
-import { inside, isObject, jsonOf, PackageRefused, parsed, unknownFields, type PackageFiles } from './package-files.js';
+import { inside, jsonOf, PackageRefused, parsed, unknownFields, type PackageFiles } from './package-files.js';
 import { pluginIdOf } from './plugin-id.js';
 import { ServerId, type PluginServer } from './server-transport.js';
 import { skillFoldersBelow, type PackageFormat } from './format.js';

@@ -1,19 +1,9 @@
+import { isObject } from '@ambit/capability';
 import { PluginId } from '@ambit/contracts';
 import { z } from 'zod';
 import { looseServer } from './loose-server.js';
 import type { Draft, Setting } from './manifest.js';
-import {
-  inside,
-  isObject,
-  jsonOf,
-  once,
-  PackageRefused,
-  parsed,
-  peek,
-  unknownFields,
-  type Here,
-  type PackageFiles,
-} from './package-files.js';
+import { inside, jsonOf, once, PackageRefused, parsed, peek, unknownFields, type Here, type PackageFiles } from './package-files.js';
 import { ServerId, type PluginServer } from './server-transport.js';
 import type { PackageFormat } from './format.js';
 

@@ -1,7 +1,7 @@
-import { sha256Hex } from '@ambit/capability';
+import { isObject, sha256Hex } from '@ambit/capability';
 import { z } from 'zod';
 import type { Setting } from './manifest.js';
-import { isObject, sentence } from './package-files.js';
+import { sentence } from './package-files.js';
 import { ServerTransport } from './server-transport.js';
 
 const Scalar = z.union([z.string(), z.number(), z.boolean()]).transform(String);

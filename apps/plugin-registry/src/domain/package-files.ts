@@ -1,3 +1,4 @@
+import { isObject } from '@ambit/capability';
 import type { z } from 'zod';
 import { strictJson } from './strict-json.js';
 
@@ -62,9 +63,6 @@ export function parsed<S extends z.ZodType>(schema: S, value: unknown, path: str
   if (read.success) return read.data;
   throw new PackageRefused(path, sentence(read.error));
 }
-
-export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** What is wrong with a value, in one sentence. */
 export function sentence(error: z.ZodError): string {
