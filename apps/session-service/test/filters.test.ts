@@ -228,7 +228,7 @@ verifies('R-INGRESS-13#5', 'separators in what senders are called make nobody an
   }
 });
 
-it('a NUL in what a message says of its sender and place is refused, and fails nothing inside', async () => {
+it('a NUL or half a character in what a message says of its sender and place is refused, and fails nothing inside', async () => {
   const agent = await fixture.agent();
   const parts: Message[] = [
     { roles: ['a\0b'] },
@@ -237,6 +237,9 @@ it('a NUL in what a message says of its sender and place is refused, and fails n
     { sceneId: '\0' },
     { thread: '\0' },
     { replyTo: '\0' },
+    { principal: { ...alice, id: 'user:al\0ice' } },
+    { principal: { ...alice, display: 'Al\0ice' } },
+    { principal: { ...alice, issuer: 'half \ud83d' } },
   ];
   for (const part of parts) expect(await codeOf(fixture.send(agent, 'Hello', part))).toBe('INVALID_INPUT');
 });

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { nestedList } from './kit/nested-list.js';
+import { storedText } from './kit/stored-text.js';
 
 /** Nouns that more than one owner speaks of. A noun of one owner stands in that owner's file. */
 
@@ -16,10 +17,10 @@ export type Owner = z.infer<typeof Owner>;
 
 export const Principal = z
   .object({
-    id: z.string().min(1).max(200).regex(/^(user|app|worker|system|group):[^\s]+$/, 'user:<id>, app:<id>, worker:<id> or system:<id>'),
+    id: storedText(z.string().min(1).max(200).regex(/^(user|app|worker|system|group):[^\s]+$/, 'user:<id>, app:<id>, worker:<id> or system:<id>')),
     kind: z.enum(['person', 'application', 'worker', 'system']),
-    issuer: z.string().max(200).default('local'),
-    display: z.string().max(200).default(''),
+    issuer: storedText(z.string().max(200)).default('local'),
+    display: storedText(z.string().max(200)).default(''),
   })
   .meta({ id: 'Principal', description: 'Who something is for' });
 export type Principal = z.output<typeof Principal>;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { auditEvent, auditReading } from './audit.js';
 import { delegation } from './delegation.js';
+import { storedText } from './kit/stored-text.js';
 import { event, job, rpc, signal } from './kit/contract.js';
 import { RunStatus } from './journal.js';
 import {
@@ -268,30 +269,28 @@ export const Authority = z
   .meta({ id: 'Authority' });
 export type Authority = z.output<typeof Authority>;
 
-/** A text that is stored as a text: no database takes a NUL in one. */
-const withoutNul = <T extends z.ZodType<string>>(text: T) => text.refine((value) => !value.includes('\0'), 'NUL may not stand in it');
 export const MessageIn = z
   .object({
     principal: Principal,
-    roles: z.array(withoutNul(z.string().max(100))).max(50).default([]),
-    adapter: withoutNul(z.string().min(1).max(100)).default('http'),
-    endpoint: withoutNul(z.string().max(200)).default(''),
+    roles: z.array(storedText(z.string().max(100))).max(50).default([]),
+    adapter: storedText(z.string().min(1).max(100)).default('http'),
+    endpoint: storedText(z.string().max(200)).default(''),
     scene: z.enum(['private', 'group', 'channel']).default('private'),
-    sceneId: withoutNul(SceneId).default(''),
-    thread: withoutNul(z.string().max(200)).optional(),
+    sceneId: storedText(SceneId).default(''),
+    thread: storedText(z.string().max(200)).optional(),
     content: z.string().min(1).max(256 * 1024),
     media: z.array(z.object({ kind: z.enum(['image', 'audio', 'video']), artifact: Hex64.optional(), url: z.url().max(2_048).optional() })).max(20).default([]),
-    replyTo: withoutNul(z.string().max(500)).optional(),
+    replyTo: storedText(z.string().max(500)).optional(),
     /** Names the agent instead of letting match rules find one. */
     agentId: AgentId.optional(),
     /** Continues this session instead of the one found by (agent, adapter, endpoint, sceneId, thread). */
     sessionId: Uuid.optional(),
     skills: z.array(z.string().max(64)).max(200).nullable().optional(),
     mode: PermissionMode.optional(),
-    workspaceId: withoutNul(z.string().max(200)).optional(),
+    workspaceId: storedText(z.string().max(200)).optional(),
     /** Persists this draft: the message is the first of its session, and runs with the draft's snapshot. */
     draftId: Uuid.optional(),
-    idempotencyKey: withoutNul(z.string().min(1).max(200)),
+    idempotencyKey: storedText(z.string().min(1).max(200)),
   })
   .meta({ id: 'MessageIn' });
 export type MessageIn = z.output<typeof MessageIn>;
