@@ -16,7 +16,10 @@ import { doerOf } from './doer.js';
 import { adjusted } from './domain/adjust-agent.js';
 import { nextAgent, takenAlias } from './domain/agent.js';
 import { agentChanged } from './domain/facts.js';
+import { drafts } from './draft.repository.js';
 import { interactions, type InteractionRecord } from './interaction.repository.js';
+import { leavings } from './leaving.repository.js';
+import { LeavingService } from './leaving.service.js';
 import { Narrowing } from './narrowing.service.js';
 import { runs } from './run.repository.js';
 import { Transactions, type Doer, type Unit } from './transactions.repository.js';
@@ -35,6 +38,7 @@ export class AgentService {
   constructor(
     private readonly transactions: Transactions,
     private readonly narrowing: Narrowing,
+    private readonly leaving: LeavingService,
   ) {}
 
   /** Answers once the authority of every live run of the agent has moved with the policy. */
@@ -47,6 +51,7 @@ export class AgentService {
       const current = await agents.find(unit.sql, spec.id);
       if (ifVersion !== undefined && ifVersion !== (current?.version ?? 0))
         throw fault(sessionService.putAgent, 'VERSION_CONFLICT', { version: current?.version ?? 0 });
+      if (await leavings.has(unit.sql, spec.id)) throw fault(sessionService.putAgent, 'AGENT_LEAVING');
       await this.#refuseTies(unit, spec);
       return this.#store(unit, { current, spec }, { doer: doerOf(call) });
     });
@@ -92,18 +97,24 @@ export class AgentService {
   }
 
   async delete(id: string, call: Call): Promise<{ deleted: boolean }> {
-    await this.transactions.run(async (unit) => {
+    const left = await this.transactions.run(async (unit) => {
       await agents.lock(unit.sql, id);
       const agent = await agents.find(unit.sql, id);
       if (agent === undefined) throw fault(sessionService.deleteAgent, 'AGENT_UNKNOWN');
       if (await agents.hasSessions(unit.sql, id)) throw fault(sessionService.deleteAgent, 'AGENT_IN_USE');
       await agents.remove(unit.sql, id);
+      await drafts.dropOf(unit.sql, id);
       unit.tell(agentChanged(agent, true, unit.now));
       unit.audit(
         { action: 'agent.delete', target: `agent:${id}`, projectId: agent.projectId, beforeDigest: digestOf(agent) },
         doerOf(call),
       );
+      const leaving = { id, createdAt: new Date(agent.createdAt) };
+      await leavings.add(unit.sql, leaving, unit.now);
+      return leaving;
     });
+    // Whoever has something of it may be away now: the sweeper asks again.
+    await this.leaving.attend(left, call).catch(() => undefined);
     return { deleted: true };
   }
 

@@ -35,6 +35,11 @@ export const drafts = {
     });
   },
 
+  /** Those for an agent that is deleted. */
+  async dropOf(db: Reader, agentId: string): Promise<void> {
+    await db.draft.deleteMany({ where: { agentId } });
+  },
+
   async find(db: Reader, id: string, now: Date): Promise<DraftRecord | undefined> {
     const row = await db.draft.findFirst({ where: { id, expiresAt: { gt: now } } });
     return row === null ? undefined : { ...row, opening: Stored.parse(row.opening), owners: Owners.parse(row.owners) };

@@ -23,6 +23,7 @@ import { JetStream } from './jetstream.service.js';
 import { Journal } from './journal.service.js';
 import { Launcher } from './launch.service.js';
 import { Leases } from './lease.service.js';
+import { LeavingService } from './leaving.service.js';
 import { MessageService } from './message.service.js';
 import { MoveService } from './move.service.js';
 import { Narrowing } from './narrowing.service.js';
@@ -83,6 +84,7 @@ import { WorkerHandlers } from './worker.handlers.js';
       MoveService,
       RemovalService,
       AftercareService,
+      LeavingService,
       DraftService,
       DelegationService,
       ToolLoadService,

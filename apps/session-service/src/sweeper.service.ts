@@ -15,6 +15,7 @@ import { inbound } from './inbound.repository.js';
 import { InteractionService } from './interaction.service.js';
 import { JetStream } from './jetstream.service.js';
 import { Leases } from './lease.service.js';
+import { LeavingService } from './leaving.service.js';
 import { MessageService } from './message.service.js';
 import { Narrowing } from './narrowing.service.js';
 import { PoolService } from './pool.service.js';
@@ -58,6 +59,7 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
     private readonly jobs: SpentJobs,
     private readonly delegations: DelegationService,
     private readonly aftercare: AftercareService,
+    private readonly leaving: LeavingService,
     private readonly drafts: DraftService,
     @Inject(LOG) private readonly log: Logger,
   ) {}
@@ -103,6 +105,7 @@ export class Sweeper implements OnApplicationBootstrap, OnModuleDestroy {
     // A crash left them so.
     await this.#attempt('resting chains', async () => this.#each(await delegations.resting(db), (id) => this.delegations.advance(id)));
     await this.#attempt('aftercare', async () => this.#each(await this.aftercare.owed(now), (one) => this.aftercare.attend(one)));
+    await this.#attempt('deleted agents', async () => this.#each(await this.leaving.owed(now), (one) => this.leaving.attend(one)));
     await this.#attempt('drafts', () => this.drafts.dropExpired(now));
     await this.#attempt('receipts', () => inbound.forget(db, before(RECEIPTS_KEPT_MS)));
   }

@@ -110,7 +110,13 @@ export function startWorld(connection: NatsConnection): World {
     mcpBroker.cataloguePage,
     ({ serverId }) => (count('pages'), { tools: world.servers.find(({ head }) => head.serverId === serverId)?.tools ?? [], next: null }),
   );
-  const answerSkills = () => responder.answer(skillStore.effectiveSkills, () => (count('skills'), { epoch, skills: world.skills }));
+  const answerSkills = () => {
+    const answering = [
+      responder.answer(skillStore.effectiveSkills, () => (count('skills'), { epoch, skills: world.skills })),
+      responder.answer(skillStore.removeScope, ({ agentId }) => (count(`scope ${agentId}`), { removed: 0 })),
+    ];
+    return { close: async () => void (await Promise.all(answering.map((one) => one.close()))) };
+  };
   let skills = answerSkills();
   responder.answer(pluginRegistry.pluginSlots, async () => {
     count('slots');

@@ -6,6 +6,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { tellChange, type Change } from './change.repository.js';
 import { decideImport, type Standing } from './domain/import-decision.js';
 import type { UsableVersion } from './import.candidate.js';
+import { enterScope } from './scope.repository.js';
 import { ScriptRepository } from './script.repository.js';
 import { changeOf } from './skill.change.js';
 import type { Entry } from './skill.repository.js';
@@ -32,6 +33,8 @@ export interface Target {
 }
 interface Place {
   readonly agentId: string;
+  /** Whose the scope was when the import began. */
+  readonly life: number;
   readonly projectId: string;
 }
 interface Done {
@@ -67,6 +70,7 @@ export class ImportRepository {
     { skills, call }: { readonly skills: readonly (Staged | ImportResult)[]; readonly call: Call },
   ): Promise<ImportResult[]> {
     await transaction.$executeRawUnsafe(`SET LOCAL lock_timeout = ${LOCK_MS}`);
+    if ((await enterScope(transaction, place.agentId)) !== place.life) throw fault(skillStore.executeImport, 'AGENT_UNKNOWN');
     await lock(transaction, scopeLock(place.agentId));
     const target = await readTarget(transaction, place.agentId);
     const given = new Set(skills.flatMap((skill) => ('choice' in skill ? skill.choice.name : [])));

@@ -17,6 +17,7 @@ import { freeName, type Standing } from './domain/import-decision.js';
 import type { Candidate } from './import.candidate.js';
 import { failed, ImportRepository, type Staged } from './import.repository.js';
 import { ImportSources } from './import.source.js';
+import { ScopeRepository } from './scope.repository.js';
 import { SkillRepository } from './skill.repository.js';
 
 const NOTES = 20;
@@ -34,6 +35,7 @@ export class ImportService {
     private readonly blobs: SkillBlobs,
     private readonly skills: SkillRepository,
     private readonly repository: ImportRepository,
+    private readonly scopes: ScopeRepository,
     private readonly bus: Bus,
   ) {}
 
@@ -70,6 +72,7 @@ export class ImportService {
   }
 
   async #execute(request: Parsed<typeof skillStore.executeImport>, call: Call): Promise<Returns<typeof skillStore.executeImport>> {
+    const life = await this.scopes.life(request.agentId);
     const { projectId } = await this.#target(request, call);
     const { candidates } = await this.sources.read(request.source, call);
     const byName = new Map(candidates.map((candidate) => [candidate.name, candidate]));
@@ -82,7 +85,7 @@ export class ImportService {
       if (importId !== undefined)
         this.bus.signal(skillStore.importProgressed, { importId, ...progress }, { keys: { importId }, within: call });
     }
-    const results = await this.repository.commit({ agentId: request.agentId, projectId }, staged, call);
+    const results = await this.repository.commit({ agentId: request.agentId, life, projectId }, staged, call);
     return { results, failed: results.filter(({ outcome }) => outcome === 'failed').length };
   }
 

@@ -3,6 +3,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { SkillBlobs } from './blobs.js';
 import { tellMany, type Change } from './change.repository.js';
 import { scopeLock } from './import.repository.js';
+import { enterScopes, ScopeRepository } from './scope.repository.js';
 import { changeOf } from './skill.change.js';
 import type { Entry, Version } from './skill.repository.js';
 import { saveVersionsIn } from './version.row.js';
@@ -32,6 +33,7 @@ export class MirrorRepository {
   constructor(
     @Inject(DB) private readonly db: SkillDb,
     private readonly blobs: SkillBlobs,
+    private readonly scopes: ScopeRepository,
   ) {}
 
   /** Every skill that some agents have, mirrored or not. */
@@ -48,7 +50,9 @@ export class MirrorRepository {
 
   /** Stores what is new and moves all pointers in one transaction: one event an agent and kind of change, one audit record a skill. */
   async apply(changes: readonly MirroredChange[]): Promise<void> {
-    const put = changes.flatMap((change) => change.put.map((skill) => ({ ...skill, agentId: change.agentId })));
+    const read = changes.flatMap((change) => change.put.map((skill) => ({ ...skill, agentId: change.agentId })));
+    const isBuried = await this.scopes.buried(changes.map(({ agentId }) => agentId));
+    const put = read.filter((skill) => !isBuried({ ...skill, digest: skill.version.digest }));
     const remove = changes.flatMap((change) => change.remove.map((name) => ({ name, agentId: change.agentId })));
     if (put.length + remove.length === 0) return;
     await this.blobs.addAll(new Map(put.flatMap(({ contents }) => [...contents])));
@@ -94,6 +98,10 @@ const keyOf = ({ agentId, name }: Named): string => `${agentId}/${name}`;
 async function lock(transaction: Prisma.TransactionClient, all: readonly Named[]): Promise<void> {
   const scopes = [...new Set(all.map(({ agentId }) => scopeLock(agentId)))].sort();
   const names = all.map(({ agentId, name }) => `skill.${agentId}.${name}`).sort();
+  await enterScopes(
+    transaction,
+    all.map(({ agentId }) => agentId),
+  );
   await transaction.$queryRawUnsafe(
     `SELECT pg_advisory_xact_lock(hashtextextended(l."key", 0))::text FROM unnest($1::text[]) WITH ORDINALITY AS l("key", n) ORDER BY n`,
     [...scopes, ...names],

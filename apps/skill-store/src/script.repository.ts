@@ -1,6 +1,7 @@
 import { DB, type Prisma, type SkillDb } from '@ambit/db';
 import { Inject, Injectable } from '@nestjs/common';
 import { tellChange, type Change } from './change.repository.js';
+import { enterScope } from './scope.repository.js';
 
 interface OfVersion {
   readonly agentId: string;
@@ -25,13 +26,18 @@ export class ScriptRepository {
     return row?.digest === digest;
   }
 
-  /** Says of one script that it may be run, of this version alone. */
-  async enable(change: Change, { agentId, name, digest, path }: OfVersion & { readonly path: string }): Promise<void> {
-    await this.db.$transaction(async (transaction) => {
+  /** Says of one script that it may be run, of this version alone. False where the agent was deleted since its `life` was read. */
+  async enable(
+    change: Change,
+    { agentId, name, digest, path, life }: OfVersion & { readonly path: string; readonly life: number },
+  ): Promise<boolean> {
+    return this.db.$transaction(async (transaction) => {
+      if ((await enterScope(transaction, agentId)) !== life) return false;
       const key = { agentId, name, path };
       const values = { ...key, digest, enabledAt: change.at };
       await transaction.skillScript.upsert({ where: { agentId_name_path: key }, create: values, update: values });
       await tellChange(transaction, change);
+      return true;
     });
   }
 

@@ -1,6 +1,7 @@
 import { fault, skillStore, type Parsed, type Returns } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { changeOf, type Context } from './skill.change.js';
+import { ScopeRepository } from './scope.repository.js';
 import { ScriptRepository } from './script.repository.js';
 import { SkillRepository, type Version } from './skill.repository.js';
 import { SkillSwitch } from './skill-switch.service.js';
@@ -19,19 +20,19 @@ export class ScriptService {
     private readonly skills: SkillRepository,
     private readonly scripts: ScriptRepository,
     private readonly master: SkillSwitch,
+    private readonly scopes: ScopeRepository,
   ) {}
 
   async enable(request: Parsed<typeof skillStore.enableScript>, context: Context): Promise<Returns<typeof skillStore.enableScript>> {
     const { agentId, name, digest, path } = request;
+    const life = await this.scopes.life(agentId);
     const current = await this.#current(agentId, name);
     if (current === undefined) throw fault(skillStore.enableScript, 'SKILL_NOT_FOUND');
     if (current.version.digest !== digest) throw fault(skillStore.enableScript, 'SKILL_CHANGED', { digest: current.version.digest });
     if (!current.version.tree.some((file) => file.path === path)) throw fault(skillStore.enableScript, 'SCRIPT_UNKNOWN');
-    if (!(await this.scripts.isEnabled(request)))
-      await this.scripts.enable(
-        changeOf({ agentId, ...current }, { name, reason: 'script-enabled', context, digests: [digest, digest], about: path }),
-        request,
-      );
+    const change = changeOf({ agentId, ...current }, { name, reason: 'script-enabled', context, digests: [digest, digest], about: path });
+    if (!(await this.scripts.isEnabled(request)) && !(await this.scripts.enable(change, { ...request, life })))
+      throw fault(skillStore.enableScript, 'SKILL_NOT_FOUND');
     return { digest, scripts: await this.#of({ agentId, name, digest }) };
   }
 

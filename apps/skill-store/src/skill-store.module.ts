@@ -15,6 +15,8 @@ import { IntakeService } from './intake.service.js';
 import { MirrorRepository } from './mirror.repository.js';
 import { MirrorService } from './mirror.service.js';
 import { ScopeMirror } from './scope.mirror.js';
+import { ScopeRepository } from './scope.repository.js';
+import { ScopeService } from './scope.service.js';
 import { ScriptRepository } from './script.repository.js';
 import { ScriptService } from './script.service.js';
 import { SkillHandlers } from './skill.handlers.js';
@@ -29,6 +31,8 @@ import { WatchTrust } from './watch.trust.js';
     SkillBlobs,
     SkillRepository,
     ScriptRepository,
+    ScopeRepository,
+    ScopeService,
     IntakeService,
     SkillService,
     SkillSwitch,

@@ -6,7 +6,7 @@ export type Context = Pick<Call, 'principal' | 'actor' | 'via' | 'startedAt'> & 
 
 /** One change of an agent's skill, with its audit record. */
 export function changeOf(
-  entry: { readonly agentId: string; readonly projectId: string; readonly set: string | null },
+  entry: { readonly agentId: string; readonly projectId: string | null; readonly set: string | null },
   what: {
     readonly name: string;
     readonly reason: Change['reason'];

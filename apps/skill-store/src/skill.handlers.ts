@@ -4,6 +4,7 @@ import { Controller } from '@nestjs/common';
 import { SkillBlobs } from './blobs.js';
 import { ContentService } from './content.service.js';
 import { ContributionService } from './contribution.service.js';
+import { ScopeService } from './scope.service.js';
 import { ScriptService } from './script.service.js';
 import { SkillSwitch } from './skill-switch.service.js';
 import { SkillService } from './skill.service.js';
@@ -19,6 +20,7 @@ export class SkillHandlers {
     private readonly contributions: ContributionService,
     private readonly scripts: ScriptService,
     private readonly master: SkillSwitch,
+    private readonly scopes: ScopeService,
   ) {}
 
   @Answers(s.putBlob) putBlob(input: Parsed<typeof s.putBlob>) {
@@ -71,5 +73,8 @@ export class SkillHandlers {
   }
   @Answers(s.listSwitches) listSwitches() {
     return this.master.list();
+  }
+  @Answers(s.removeScope) removeScope(input: Parsed<typeof s.removeScope>, call: Call<typeof s.removeScope>) {
+    return this.scopes.remove(input, call);
   }
 }

@@ -4,6 +4,7 @@ import { DB, type Prisma, type SkillDb } from '@ambit/db';
 import { Inject, Injectable } from '@nestjs/common';
 import { z } from 'zod';
 import { EVERYBODY, scopeOfOwner, tellChange, type Change } from './change.repository.js';
+import { enterScope } from './scope.repository.js';
 import { ScriptRepository } from './script.repository.js';
 import { saveVersionIn } from './version.row.js';
 
@@ -98,14 +99,18 @@ export class SkillRepository {
     return rows.reduce((sum, row) => sum + Number(row.epoch), 0);
   }
 
-  /** Decides on the locked entry, writes what was decided, and tells it: pointer, epoch, event and audit in one transaction. */
-  async change(change: Change, decide: (entry: Entry | null) => Prisma.SkillEntryUncheckedCreateInput | 'delete'): Promise<void> {
+  /** Decides on the locked entry and whose scope it is, writes what was decided, and tells it: pointer, epoch, event and audit in one transaction. */
+  async change(
+    change: Change,
+    decide: (entry: Entry | null, life: number) => Prisma.SkillEntryUncheckedCreateInput | 'delete',
+  ): Promise<void> {
     const [name] = change.names;
     if (name === undefined) return;
     await this.db.$transaction(async (transaction) => {
+      const life = await enterScope(transaction, change.agentId);
       await transaction.$queryRawUnsafe(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))::text`, `skill.${change.agentId}.${name}`);
       const key = { agentId_name: { agentId: change.agentId, name } };
-      const decided = decide(await transaction.skillEntry.findUnique({ where: key }));
+      const decided = decide(await transaction.skillEntry.findUnique({ where: key }), life);
       if (decided === 'delete') await transaction.skillEntry.deleteMany({ where: key.agentId_name });
       else await transaction.skillEntry.upsert({ where: key, create: decided, update: decided });
       // What a person does now counts for more than what they did with an earlier skill of this name.

@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { effectiveSkills } from './domain/effective.js';
 import { IntakeService } from './intake.service.js';
 import { changeOf, type Context } from './skill.change.js';
+import { ScopeRepository } from './scope.repository.js';
 import { ScriptRepository } from './script.repository.js';
 import { SkillRepository, type Entry, type EntryWithVersion } from './skill.repository.js';
 import { SkillSwitch } from './skill-switch.service.js';
@@ -16,11 +17,13 @@ export class SkillService {
     private readonly repository: SkillRepository,
     private readonly scripts: ScriptRepository,
     private readonly master: SkillSwitch,
+    private readonly scopes: ScopeRepository,
   ) {}
 
   async put(request: Parsed<typeof skillStore.putSkill>, context: Context): Promise<Skill> {
     if (request.archive === undefined && request.files === undefined)
       throw fault(skillStore.putSkill, 'SKILL_INVALID', { reason: 'send files or an archive' });
+    const life = await this.scopes.life(request.agentId);
     const version =
       request.archive === undefined ? await this.intake.fromFiles(request.files ?? []) : await this.intake.fromArchive(request.archive);
     const { name } = version.facts;
@@ -32,7 +35,9 @@ export class SkillService {
       context,
       digests: [known?.entry.digest ?? null, version.digest],
     });
-    await this.repository.change(change, (entry) => {
+    await this.repository.change(change, (entry, now) => {
+      // The agent for whom it was put was deleted meanwhile.
+      if (now !== life) throw fault(skillStore.putSkill, 'VERSION_CONFLICT', { version: entry?.version ?? 0 });
       if (request.ifVersion !== undefined && request.ifVersion !== (entry?.version ?? 0))
         throw fault(skillStore.putSkill, 'VERSION_CONFLICT', { version: entry?.version ?? 0 });
       return {

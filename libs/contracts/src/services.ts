@@ -52,7 +52,7 @@ export const services = {
       s.erasePrincipal,
       s.listSnapshots, s.explain, s.loadTool, s.revokeOwner, s.ensurePool, s.removePool, s.openEdge, s.startRun, s.stepRun, s.readTape, s.renewRun, s.refreshRun, s.askPermission, s.openRunEdge, s.finishRun,
     ],
-    calls: [adminApi.issueRunToken, g.listTools, g.listCalls, g.clearSession, b.catalogueHeads, b.cataloguePage, b.skillPage, k.effectiveSkills, p.pluginSlots, permitChecker.checkPermits],
+    calls: [adminApi.issueRunToken, g.listTools, g.listCalls, g.clearSession, b.catalogueHeads, b.cataloguePage, b.skillPage, k.effectiveSkills, k.removeScope, p.pluginSlots, permitChecker.checkPermits],
     emits: [s.runChanged, s.tapeAppended, s.interactionRequested, s.interactionSettled, s.messagePosted, s.snapshotPublished, s.mappingPublished, s.agentChanged, s.delegationChanged, s.auditAppended],
     hears: [],
     enqueues: [s.runExecute, g.executeDeferred],
@@ -99,7 +99,7 @@ export const services = {
     stores: { reads: ['ambit_leases_5s'], writes: { ambit_leases_5s: ['instance.'] }, journal: [], consumes: [] },
   },
   'skill-store': {
-    answers: [k.listAudit, k.putBlob, k.putSkill, k.getSkill, k.listSkills, k.enableSkill, k.disableSkill, k.deleteSkill, k.effectiveSkills, k.readSkill, k.describeSkill, k.enableScript, k.disableScript, k.readScript, k.putContribution, k.revokeOwner, k.previewImport, k.executeImport, k.putSwitch, k.listSwitches],
+    answers: [k.listAudit, k.putBlob, k.putSkill, k.getSkill, k.listSkills, k.enableSkill, k.disableSkill, k.deleteSkill, k.effectiveSkills, k.readSkill, k.describeSkill, k.enableScript, k.disableScript, k.readScript, k.putContribution, k.revokeOwner, k.removeScope, k.previewImport, k.executeImport, k.putSwitch, k.listSwitches],
     calls: [s.getAgent],
     emits: [k.skillChanged, k.auditAppended],
     hears: [],

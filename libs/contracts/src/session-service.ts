@@ -362,7 +362,7 @@ export const sessionService = {
     summary: 'Create or change an agent; a new policy version moves the authority of its live runs',
     input: AgentSpec.extend({ ifVersion: z.int().min(0).optional().meta({ description: '0 = only if it does not exist' }) }),
     output: Agent,
-    errors: { AGENT_AMBIGUOUS: { status: 409, retry: 'never', message: 'Another agent matches the same messages; a tie is an error', data: z.object({ agents: z.array(AgentId) }) }, VERSION_CONFLICT: conflict, ALIAS_TAKEN: { status: 409, retry: 'never', message: 'An alias must not be a reserved or qualified tool name', data: z.object({ alias: z.string() }) } },
+    errors: { AGENT_AMBIGUOUS: { status: 409, retry: 'never', message: 'Another agent matches the same messages; a tie is an error', data: z.object({ agents: z.array(AgentId) }) }, VERSION_CONFLICT: conflict, ALIAS_TAKEN: { status: 409, retry: 'never', message: 'An alias must not be a reserved or qualified tool name', data: z.object({ alias: z.string() }) }, AGENT_LEAVING: { status: 409, retry: 'later', message: 'An agent of this id was deleted and its skills are still being removed; try again in a moment' } },
   }),
   getAgent: rpc('ambit.rpc.session-service.v1.agent.get', { summary: 'One agent', input: z.object({ id: AgentId }), output: Agent, errors: { AGENT_UNKNOWN: unknown('agent') }, idempotent: true }),
   listAgents: rpc('ambit.rpc.session-service.v1.agent.list', { summary: 'Agents, a page at a time', input: z.object({ projectId: ProjectId.optional(), set: Slug.optional(), ...PageInput }), output: page(Agent), idempotent: true }),

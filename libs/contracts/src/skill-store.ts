@@ -95,6 +95,8 @@ export const skillStore = {
   putContribution: rpc('ambit.rpc.skill-store.v1.contribution.put', { summary: 'plugin-registry hands over a plugin’s read-only skills, all or nothing', input: z.object({ owner: Owner, projectId: ProjectId, skills: z.array(z.object({ files: z.array(FileEntry).max(512) })).max(200) }), output: z.object({ names: z.array(SkillName) }), errors: { SKILL_INVALID: invalid, BLOB_MISSING: blobMissing, NAME_TAKEN: { status: 409, retry: 'never', message: 'Another plugin contributes a skill of this name', data: z.object({ name: z.string(), owner: Owner }) } }, idempotent: true, timeoutMs: 30_000 }),
   revokeOwner: rpc('ambit.rpc.skill-store.v1.owner.revoke', { summary: 'Withdraw every contribution of an owner, then answer', input: z.object({ owner: Owner, fence: z.int().min(1) }), output: z.object({ withdrawn: z.int().min(0) }), idempotent: true }),
 
+  removeScope: rpc('ambit.rpc.skill-store.v1.scope.remove', { summary: 'session-service deleted an agent: everything that it had goes, and what was on its way to it does not arrive', input: z.object({ agentId: AgentId, createdAt: Instant.meta({ description: 'Of the agent that was deleted' }) }), output: z.object({ removed: z.int().min(0) }), idempotent: true, timeoutMs: 10_000 }),
+
   ...skillImport,
 
   putSwitch: rpc('ambit.rpc.skill-store.v1.switch.put', { summary: 'Switch all skills on or off; off, there are none at run time, and all of them in the lists', input: SkillSwitch, output: SkillSwitch, idempotent: true }),

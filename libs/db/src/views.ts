@@ -19,6 +19,7 @@ type SessionTable =
   | 'ownerFence'
   | 'knownJournal'
   | 'draft'
+  | 'deletedAgent'
   | 'delegation'
   | 'delegationTask'
   | 'aftercare'
@@ -73,6 +74,8 @@ export type SkillDb = Pick<
   | 'skillEpoch'
   | 'skillSwitch'
   | 'skillSwitchedOff'
+  | 'skillRemovedScope'
+  | 'skillBuried'
 >;
 export type PluginDb = Pick<
   PrismaClient,
