@@ -369,6 +369,38 @@ verifies(
   },
 );
 
+verifies('R-MCPSKILL-5#2', 'a skill that is not for people is in no list of theirs, and a model uses it as any other', async () => {
+  await scene.bus.call(mcpBroker.putSwitch, { name: 'mcp-skills', enabled: true });
+  const notForPeople = 'user-invocable: false\n';
+  const server = await offering('kitchen', {
+    'skill://bake/SKILL.md': skillFile('bake'),
+    'skill://clean/SKILL.md': skillFile('clean', notForPeople),
+    'skill://taste/SKILL.md': skillFile('taste', 'disable-model-invocation: true\n'),
+    'skill://secret/SKILL.md': skillFile('secret', `${notForPeople}disable-model-invocation: true\n`),
+  });
+  const run = await begun({ servers: ['kitchen'] });
+  await putSkill(scene.bus, run.worker.agentId, { name: 'own-for-all' });
+  await putSkill(scene.bus, run.worker.agentId, { name: 'own-for-models', frontmatter: notForPeople });
+  const { sessionId } = run.ref;
+  const offered = async () =>
+    (await scene.bus.call(sessionService.listCommands, { sessionId })).items.flatMap(({ name, origin }) =>
+      origin === 'builtin' ? [] : [name],
+    );
+  expect(await offered()).toEqual(['bake', 'own-for-all', 'taste']);
+  expect(await listOf(run)).toEqual(['bake', 'clean']);
+  const used = await use(run, 'skill_view', { name: 'clean' });
+  expect([used.isError, used.data['name']]).toEqual([false, 'clean']);
+  await run.finish('completed');
+  await scene.bus.call(sessionService.receiveMessage, { principal: alice, sessionId, content: 'Again.', idempotencyKey: randomUUID() });
+  const next = await run.worker.begin();
+  expect(await listOf(next)).toEqual(['bake', 'clean', 'own-for-all', 'own-for-models']);
+  await next.finish('completed');
+  const gone = scene.bus.call(sessionService.listCommands, { sessionId: randomUUID() });
+  await expect(gone).rejects.toMatchObject({ code: 'SESSION_UNKNOWN' });
+  await scene.bus.call(mcpBroker.deleteServer, { id: server.id });
+  expect(await offered()).toEqual(['own-for-all']);
+});
+
 verifies(
   ['R-MCPSKILL-6#1', 'R-MCPSKILL-6#2', 'R-MCPSKILL-6#3', 'R-MCPSKILL-4#3', 'R-MCPSKILL-15#1', 'R-MCPSKILL-15#4'],
   'what a server writes into a skill is framed text for the model and nothing more; its files are there once it is open',

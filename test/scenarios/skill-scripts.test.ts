@@ -9,7 +9,7 @@ import {
   type IntendedCall,
   type Skill,
 } from '@ambit/contracts';
-import { collect, until } from '@ambit/testing';
+import { collect, Stall, until, withClient } from '@ambit/testing';
 import { workspace } from '@ambit/worker/workspace';
 import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
 import { createHash, randomUUID } from 'node:crypto';
@@ -443,4 +443,97 @@ verifies(['R-SKILL-12#1', 'R-SKILL-12#2'], 'the tools that a skill lists are nei
   const next = await begin(at, { sessionId: run.run.sessionId });
   expect(codes(await next.use(...calls()))).toEqual(expected);
   next.done();
+});
+
+const remove = (id: string) => scene.bus.call(sessionService.deleteAgent, { id });
+const namesOf = async (agentId: string) => (await scene.bus.call(skillStore.listSkills, { agentId })).items.map(({ name }) => name);
+
+verifies('R-SKILL-15#1', 'an import that an agent’s deletion overtakes arrives nowhere', async () => {
+  const [from, to] = [await scene.agent({}), await scene.agent({})];
+  const skills: { name: string; digest: string }[] = [];
+  for (const name of ['first', 'second']) skills.push({ name, digest: (await put(from.id, FILES, name)).digest });
+  const bring = () =>
+    scene.bus.call(skillStore.executeImport, { agentId: to.id, source: { kind: 'agent' as const, agentId: from.id }, skills });
+  // What is brought is being read when the agent goes.
+  const stall = await Stall.table(scene.system.databaseUrl, '"skill_store"."version"', 'ACCESS EXCLUSIVE');
+  const overtaken = code(bring());
+  await stall.reached();
+  expect(await remove(to.id)).toEqual({ deleted: true });
+  await stall.release();
+  expect(await overtaken).toBe('AGENT_UNKNOWN');
+  expect(await namesOf(to.id)).toEqual([]);
+  for (const { name, digest } of skills)
+    expect(await code(scene.bus.call(skillStore.readSkill, { agentId: to.id, name, digest }))).toBe('SKILL_NOT_FOUND');
+  // Whichever comes first, nothing is left.
+  for (let round = 0; round < 5; round++) {
+    await scene.agent({}, to.id);
+    const imported = code(bring());
+    await remove(to.id);
+    expect(['done', 'AGENT_UNKNOWN']).toContain(await imported);
+    expect(await namesOf(to.id)).toEqual([]);
+  }
+});
+
+verifies(
+  'R-SKILL-15#2',
+  'a session that moves to an agent which is deleted meanwhile is that agent’s, and keeps it, or stays',
+  async () => {
+    const from = await scene.agent({});
+    const session = async () => (await scene.bus.call(sessionService.createSession, { principal: alice, agentId: from.id })).id;
+    const move = (id: string, agentId: string) =>
+      code(scene.bus.call(sessionService.transferSession, { id, agentId, whileBusy: 'refuse' }));
+    const missing = async (): Promise<number> => {
+      let count = -1;
+      await withClient(scene.system.databaseUrl, async (client) => {
+        const orphans = `SELECT 1 FROM "session_service"."session" s WHERE NOT EXISTS (SELECT 1 FROM "session_service"."agent" a WHERE a."id" = s."agent_id")`;
+        count = (await client.query(orphans)).rowCount ?? -1;
+      });
+      return count;
+    };
+    const atOnce = async (first: 'move' | 'delete' | 'neither') => {
+      const [id, to] = [await session(), await scene.agent({})];
+      const acts = { move: () => move(id, to.id), delete: () => code(remove(to.id)) };
+      if (first === 'neither') return Promise.all([acts.move(), acts.delete()]);
+      // The first has done all but its last step when the other comes.
+      const stall = await Stall.table(scene.system.databaseUrl, '"session_service"."audit"');
+      const before = acts[first]();
+      await stall.reached();
+      const after = acts[first === 'move' ? 'delete' : 'move']();
+      await stall.release();
+      const [one, two] = [await before, await after];
+      return first === 'move' ? [one, two] : [two, one];
+    };
+    expect(await atOnce('move')).toEqual(['done', 'AGENT_IN_USE']);
+    expect(await atOnce('delete')).toEqual(['AGENT_UNKNOWN', 'done']);
+    for (let round = 0; round < 5; round++)
+      expect([
+        ['done', 'AGENT_IN_USE'],
+        ['AGENT_UNKNOWN', 'done'],
+      ]).toContainEqual(await atOnce('neither'));
+    expect(await missing()).toBe(0);
+  },
+);
+
+verifies('R-SKILL-15#3', 'an agent that is created under the id of a deleted one has none of its skills, scripts or folders', async () => {
+  const at = await desk({ mode: 'full_access' });
+  const scope = join(root, 'mirrored', '.agent-scopes', at.agentId);
+  const folder = async (name: string): Promise<void> => {
+    await mkdir(join(scope, name), { recursive: true });
+    await writeFile(join(scope, name, 'SKILL.md'), `---\nname: ${name}\ndescription: d\n---\n\n${name}.\n`);
+    await until(async () => (await namesOf(at.agentId)).includes(name), 20_000);
+  };
+  const old = await put(at.agentId, FILES);
+  await enable(old, 'scripts/other.sh');
+  await folder('of-the-folder');
+  await remove(at.agentId);
+  expect(await namesOf(at.agentId)).toEqual([]);
+  await scene.agent({ mode: 'full_access' }, at.agentId);
+  // By then the folder was looked at again.
+  await folder('fresh');
+  expect(await namesOf(at.agentId)).toEqual(['fresh']);
+  expect(await code(scene.bus.call(skillStore.readSkill, { agentId: at.agentId, name: 'report', digest: old.digest }))).toBe(
+    'SKILL_NOT_FOUND',
+  );
+  // The same skill again is another's: nobody has looked at its scripts.
+  expect((await put(at.agentId, FILES)).scripts).toEqual([]);
 });

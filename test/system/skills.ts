@@ -6,9 +6,9 @@ import { createHash } from 'node:crypto';
 export async function putSkill(
   bus: Bus,
   agentId: string,
-  { name, body = 'Do it.' }: { readonly name: string; readonly body?: string },
+  { name, body = 'Do it.', frontmatter = '' }: { readonly name: string; readonly body?: string; readonly frontmatter?: string },
 ): Promise<Skill> {
-  const bytes = Buffer.from(`---\nname: ${name}\ndescription: How to ${name}.\n---\n\n${body}\n`);
+  const bytes = Buffer.from(`---\nname: ${name}\ndescription: How to ${name}.\n${frontmatter}---\n\n${body}\n`);
   const digest = createHash('sha256').update(bytes).digest('hex');
   await bus.call(skillStore.putBlob, { digest, bytes: bytes.byteLength, offset: 0, data: bytes.toString('base64') });
   return bus.call(skillStore.putSkill, { agentId, files: [{ path: 'SKILL.md', mode: 'file', bytes: bytes.byteLength, digest }] });

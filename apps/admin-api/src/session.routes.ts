@@ -45,6 +45,14 @@ export class SessionRoutes {
       ['send'],
     ),
     bind(httpApi.getSession, (request) => this.session(request, request.params.id), ['send']),
+    bind(
+      httpApi.listCommands,
+      async (request) => {
+        const { id } = await this.session(request, request.params.id);
+        return this.bus.call(sessionService.listCommands, { sessionId: id }, { ...request.caller.identity, signal: request.signal });
+      },
+      ['send'],
+    ),
     bind(httpApi.deleteSession, async (request) => {
       const session = await this.session(request, request.params.id);
       request.caller.require('operate', session);

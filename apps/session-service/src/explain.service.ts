@@ -1,6 +1,6 @@
 import { readSnapshot } from '@ambit/capability';
 import type { Call } from '@ambit/bus';
-import { fault, platformFault, sessionService, type Explanation, type Parsed, type Principal } from '@ambit/contracts';
+import { fault, platformFault, sessionService, type Explanation, type Parsed, type Principal, type Returns } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { agents } from './agent.repository.js';
 import { explainCapability, type Question } from './domain/explain.js';
@@ -18,6 +18,8 @@ type Asked = Parsed<typeof sessionService.explain>;
 
 /** Runs of a session that are looked through for whom is asked about. */
 const RUNS = 50;
+/** Skills that one answer holds. */
+const COMMANDS = 2_000;
 
 @Injectable()
 export class ExplainService {
@@ -50,6 +52,15 @@ export class ExplainService {
     });
   }
 
+  /** What people are offered to call for by name in a session, as its next run would have it. */
+  async commands(sessionId: string, call: Call): Promise<Returns<typeof sessionService.listCommands>> {
+    const session = await sessions.find(this.transactions.read, sessionId);
+    if (session === undefined) throw fault(sessionService.listCommands, 'SESSION_UNKNOWN');
+    const whose = await this.#whose({}, { session, run: await this.#runOf(session, undefined) });
+    const skills = await this.ingress.forPeople(whose, call);
+    return { items: skills.map(({ name, description, origin, owner }) => ({ name, description, origin, owner })).slice(0, COMMANDS) };
+  }
+
   /** The newest run of the session, or of whom is asked about in it: it knows in which roles its sender wrote. */
   async #runOf(session: SessionRecord, principal: Principal | undefined): Promise<RunRecord | undefined> {
     const found = await runs.list(this.transactions.read, { sessionId: session.id, limit: RUNS });
@@ -57,7 +68,7 @@ export class ExplainService {
   }
 
   async #whose(
-    { agentId, principal }: Asked,
+    { agentId, principal }: Pick<Asked, 'agentId' | 'principal'>,
     { session, run }: { readonly session: SessionRecord | undefined; readonly run: RunRecord | undefined },
   ): Promise<Whose> {
     const id = session?.agentId ?? agentId;

@@ -15,7 +15,7 @@ import { LOG, Metrics, type Logger } from '@ambit/service';
 import { Inject, Injectable } from '@nestjs/common';
 import { agents } from './agent.repository.js';
 import { Catalogues } from './catalogues.service.js';
-import { compositionOf, keyOfWorld, versionsOf, type Answered, type Seen, type Whose } from './domain/world.js';
+import { compositionOf, keyOfWorld, versionsOf, type Answered, type Audience, type Seen, type Whose } from './domain/world.js';
 import { FenceReader, fencesOf } from './fence.service.js';
 import { Permits } from './permits.service.js';
 import { Transactions } from './transactions.repository.js';
@@ -93,14 +93,27 @@ export class Ingress {
   }
 
   /** Composes anew with every server's tools, allowed or not, for whoever wants to know the reasons. */
-  async explain(asked: Whose, within?: Call): Promise<{ readonly composition: Composition; readonly seen: Seen }> {
+  explain(asked: Whose, within?: Call): Promise<{ readonly composition: Composition; readonly seen: Seen }> {
+    return this.#whole(asked, 'model', within);
+  }
+
+  /** The skills that people may call for. */
+  async forPeople(asked: Whose, within?: Call): Promise<Composition['record']['skills']> {
+    return (await this.#whole(asked, 'person', within)).composition.record.skills;
+  }
+
+  async #whole(
+    asked: Whose,
+    audience: Audience,
+    within: Call | undefined,
+  ): Promise<{ readonly composition: Composition; readonly seen: Seen }> {
     const seen = await this.#see(asked, within);
     const whose = { ...asked, subject: await this.permits.of(asked, seen, within) };
     const heads = seen.heads.ok ? seen.heads.value.servers : [];
     const catalogues = await this.catalogues.of(heads, { policies: 'all', ...(within === undefined ? {} : { within }) });
     const switches = switchesOf(seen);
     const skills = switches.mcpSkills ? await this.catalogues.skillsOf(heads, within) : new Map();
-    return { composition: compose(compositionOf(whose, seen, { switches, catalogues, skills })), seen };
+    return { composition: compose(compositionOf(whose, seen, { switches, catalogues, skills, audience })), seen };
   }
 
   async #prepare(asked: Whose, within: Call | undefined): Promise<Prepared> {

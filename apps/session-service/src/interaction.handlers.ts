@@ -37,6 +37,9 @@ export class InteractionHandlers {
   @Answers(sessionService.listSnapshots) listSnapshots(input: Parsed<typeof sessionService.listSnapshots>) {
     return this.snapshots.list(input);
   }
+  @Answers(sessionService.listCommands) commands(input: Parsed<typeof sessionService.listCommands>, call: Call) {
+    return this.explanations.commands(input.sessionId, call);
+  }
   @Answers(sessionService.explain) explain(input: Parsed<typeof sessionService.explain>, call: Call) {
     return this.explanations.explain(input, call);
   }

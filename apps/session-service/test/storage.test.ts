@@ -276,3 +276,16 @@ it('a job that was handed out as often as it may be ends its run though nobody h
   expect((await fixture.take(gone.id)).job.runId).toBe(job.runId);
   expect((await fixture.take(waiting.id)).job.runId).toBe(runs[2]);
 });
+
+it('the id of a deleted agent is nobody’s until its skills are gone', async () => {
+  const { id } = await fixture.agent();
+  const rounds = fixture.replicas[0]?.app.get(Sweeper, { strict: false }) as Sweeper;
+  await fixture.world.loseSkills();
+  expect(await fixture.bus.call(sessionService.deleteAgent, { id })).toEqual({ deleted: true });
+  expect(await codeOf(fixture.agent({ id }))).toBe('AGENT_LEAVING');
+  await rounds.sweep(later(1));
+  expect(await codeOf(fixture.agent({ id }))).toBe('AGENT_LEAVING');
+  fixture.world.findSkills();
+  await rounds.sweep(later(1));
+  expect(await fixture.agent({ id })).toMatchObject({ id, version: 1 });
+});

@@ -50,7 +50,7 @@ export const services = {
       s.forkSession, s.clearSession, s.deleteSession, s.createDraft, s.getRun, s.listRuns, s.startDelegation, s.listDelegations, s.getDelegation, s.delegationLog, s.killDelegation,
       s.cancelRun, s.getAuthority, s.listTape, s.searchTape, s.tapeContext, s.requestInteractions, s.withdrawInteraction, s.getInteraction, s.listInteractions, s.decideInteraction, s.settleInteraction, s.recordResults, s.readSnapshot,
       s.erasePrincipal,
-      s.listSnapshots, s.explain, s.loadTool, s.revokeOwner, s.ensurePool, s.removePool, s.openEdge, s.startRun, s.stepRun, s.readTape, s.renewRun, s.refreshRun, s.askPermission, s.openRunEdge, s.finishRun,
+      s.listSnapshots, s.explain, s.listCommands, s.loadTool, s.revokeOwner, s.ensurePool, s.removePool, s.openEdge, s.startRun, s.stepRun, s.readTape, s.renewRun, s.refreshRun, s.askPermission, s.openRunEdge, s.finishRun,
     ],
     calls: [adminApi.issueRunToken, g.listTools, g.listCalls, g.clearSession, b.catalogueHeads, b.cataloguePage, b.skillPage, k.effectiveSkills, k.removeScope, p.pluginSlots, permitChecker.checkPermits],
     emits: [s.runChanged, s.tapeAppended, s.interactionRequested, s.interactionSettled, s.messagePosted, s.snapshotPublished, s.mappingPublished, s.agentChanged, s.delegationChanged, s.auditAppended],
@@ -127,7 +127,7 @@ export const services = {
     calls: [
       s.listAudit, g.listAudit, b.listAudit, k.listAudit, p.listAudit,
       s.putProject, s.listProjects, s.putAgent, s.getAgent, s.listAgents, s.deleteAgent, s.matchAgent, s.receiveMessage, s.createSession, s.getSession, s.listSessions, s.updateSession, s.transferSession,
-      s.forkSession, s.clearSession, s.deleteSession, s.createDraft, s.erasePrincipal, s.listDelegations, s.getRun, s.listRuns, s.cancelRun, s.listTape, s.getInteraction, s.listInteractions, s.decideInteraction, s.readSnapshot, s.listSnapshots, s.explain, s.ensurePool, s.removePool,
+      s.forkSession, s.clearSession, s.deleteSession, s.createDraft, s.erasePrincipal, s.listDelegations, s.getRun, s.listRuns, s.cancelRun, s.listTape, s.getInteraction, s.listInteractions, s.decideInteraction, s.readSnapshot, s.listSnapshots, s.explain, s.listCommands, s.ensurePool, s.removePool,
       g.getArtifact, g.listTools, g.listCalls, g.getCall, g.resolveCall, g.cancelCall, g.askTool, g.erasePrincipal,
       b.putServer, b.getServer, b.listServers, b.deleteServer, b.testServer, b.getHeldTool, b.acceptTool, b.switchServer, b.startAuthorization, b.describeAuthorization, b.finishAuthorization, b.listAuthorizations, b.removeAuthorization, b.erasePrincipal, b.putSecret, b.listSecrets, b.deleteSecret, b.signWithSecret, b.putSwitch, b.listSwitches,
       k.putSwitch, k.listSwitches, k.putBlob, k.putSkill, k.getSkill, k.listSkills, k.enableSkill, k.disableSkill, k.deleteSkill, k.readSkill, k.enableScript, k.disableScript, k.previewImport, k.executeImport,

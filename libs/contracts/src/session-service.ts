@@ -354,6 +354,10 @@ const busy = { status: 409, retry: 'later', message: 'The session is working, wa
 export const LOADED_TOOLS_MAX = 12;
 const noInteraction = { status: 404, retry: 'never', message: 'No such decision is pending' } as const;
 
+/** A skill as people are offered it. */
+export const PersonsCommand = z.object({ name: z.string().min(1).max(200), description: z.string(), origin: z.enum(['owned', 'plugin', 'builtin', 'mcp']), owner: Owner }).meta({ id: 'PersonsCommand' });
+export type PersonsCommand = z.output<typeof PersonsCommand>;
+
 export const sessionService = {
   putProject: rpc('ambit.rpc.session-service.v1.project.put', { summary: 'Create or change a project', input: z.object({ id: ProjectId, display: z.string().max(200).default('') }), output: Project, idempotent: true }),
   listProjects: rpc('ambit.rpc.session-service.v1.project.list', { summary: 'Projects, a page at a time', input: z.object({ ...PageInput }), output: page(Project), idempotent: true }),
@@ -508,6 +512,10 @@ export const sessionService = {
     summary: 'Why a session or agent can or cannot see a tool or skill',
     input: z.object({ sessionId: Uuid.optional(), agentId: AgentId.optional(), kind: z.enum(['tool', 'skill']), name: z.string().min(1).max(200), principal: Principal.optional() }),
     output: Explanation, errors: { AGENT_UNKNOWN: unknown('agent'), SESSION_UNKNOWN: unknown('session') }, idempotent: true, timeoutMs: 15_000,
+  }),
+  listCommands: rpc('ambit.rpc.session-service.v1.command.list', {
+    summary: 'The skills that a person may call for by name in a session, as it stands now: all but those that say `user-invocable: false`, whether or not a model may use them',
+    input: z.object({ sessionId: Uuid }), output: z.object({ items: z.array(PersonsCommand).max(2_000) }), errors: { SESSION_UNKNOWN: unknown('session') }, idempotent: true, timeoutMs: 15_000,
   }),
   loadTool: rpc('ambit.rpc.session-service.v1.tool.load', {
     summary: 'Show a session one of the deferred tools of its run whole, from its next refresh or run on; a session loads twelve at most, and none takes the place of another',

@@ -123,6 +123,9 @@ const UNREADABLE_VERSION = -1;
 
 export const keyOfWorld = (versions: CompositionVersions): string => worldKey(versions);
 
+/** Who calls for skills: a model in its run, or a person by name. Some skills are for the one and not for the other. */
+export type Audience = 'model' | 'person';
+
 /** The inputs of the composition, read off what each owner answered. */
 export function compositionOf(
   whose: Whose,
@@ -131,8 +134,11 @@ export function compositionOf(
     readonly switches: Switches;
     readonly catalogues: ReadonlyMap<string, readonly ToolDefinition[]>;
     readonly skills: ReadonlyMap<string, readonly ServerSkill[]>;
+    /** @default 'model' */
+    readonly audience?: Audience;
   },
 ): CompositionInput {
+  const { audience = 'model' } = rest;
   return {
     ...frame(whose, rest.switches),
     policies: [whose.agent, ...whose.ancestors].map(readablePolicy),
@@ -141,9 +147,9 @@ export function compositionOf(
     toolsets: source(seen.tools, ({ toolsets }) => toolsets.map(toolsetOf)),
     servers: source(seen.heads, ({ servers }) => servers.map((head) => serverOf(head, rest.catalogues.get(head.serverId)))),
     skills: withServerSkills(
-      source(seen.skills, ({ skills }) => skills.map(skillOf)),
+      source(seen.skills, ({ skills }) => skills.map((skill) => skillOf(skill, audience))),
       seen,
-      rest.skills,
+      { skills: rest.skills, audience },
     ),
     plugins: source(seen.slots, ({ plugins }) =>
       plugins.map(({ id, version, state, agents }): PluginState => ({ id, version, state, agents })),
@@ -184,7 +190,7 @@ function serverOf(head: ServerHead, tools: readonly ToolDefinition[] | undefined
   };
 }
 
-function skillOf(skill: Skills['skills'][number]): EffectiveSkill {
+function skillOf(skill: Skills['skills'][number], audience: Audience): EffectiveSkill {
   const { name, origin, owner, digest, description, platforms, scopes, permissions, scripts } = skill;
   return {
     name,
@@ -192,7 +198,7 @@ function skillOf(skill: Skills['skills'][number]): EffectiveSkill {
     owner,
     digest,
     description,
-    enabled: true,
+    enabled: audience === 'model' || skill.userInvocable,
     scripts,
     platforms,
     scopes: scopes ?? null,
@@ -204,17 +210,21 @@ function skillOf(skill: Skills['skills'][number]): EffectiveSkill {
 function withServerSkills(
   owned: Source<EffectiveSkill>,
   { heads }: Seen,
-  skills: ReadonlyMap<string, readonly ServerSkill[]>,
+  { skills, audience }: { readonly skills: ReadonlyMap<string, readonly ServerSkill[]>; readonly audience: Audience },
 ): Source<EffectiveSkill> {
   const remote = (heads.ok ? heads.value.servers : []).flatMap((head) =>
-    (skills.get(head.serverId) ?? []).map((skill) => serverSkillOf(head, skill)),
+    (skills.get(head.serverId) ?? []).map((skill) => serverSkillOf(head, { skill, audience })),
   );
   if (owned.state === 'ok') return { ...owned, items: [...owned.items, ...remote] };
   return remote.length === 0 ? owned : { state: 'ok', items: remote, missing: [{ name: 'owned', detail: owned.detail }] };
 }
 
-function serverSkillOf({ serverId, owner }: ServerHead, skill: ServerSkill): EffectiveSkill {
-  const { name, digest, description, uri, path, modelInvocable } = skill;
+function serverSkillOf(
+  { serverId, owner }: ServerHead,
+  { skill, audience }: { readonly skill: ServerSkill; readonly audience: Audience },
+): EffectiveSkill {
+  const { name, digest, description, uri, path } = skill;
+  const modelInvocable = audience === 'model' ? skill.modelInvocable : skill.userInvocable;
   return { name, origin: 'mcp', owner, digest, description, enabled: true, serverId, uri, path, modelInvocable };
 }
 
