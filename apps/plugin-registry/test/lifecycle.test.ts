@@ -86,14 +86,17 @@ const keepFile = (name: string, isThere: boolean) =>
 
 verifies('R-PLUGIN-5#1', 'whichever owner refuses its part of an activation, and however, nothing is left of the plugin', async () => {
   await install('whole');
-  const steps = ['skills', 'skills', 'servers', 'servers'];
-  for (const refusal of [
-    { code: 'SLUG_TAKEN', data: { owner: 'user' } },
-    { code: 'UNAVAILABLE', status: 503 },
-  ]) {
-    for (const [index, step] of steps.entries()) {
-      peers.refuseHanded(index + 1, refusal);
-      await expect(enable('whole')).rejects.toMatchObject({ code: 'ACTIVATION_FAILED', data: { step } });
+  const steps = [
+    ['skills', 'BLOB_DIGEST'],
+    ['skills', 'NAME_TAKEN'],
+    ['servers', 'SLUG_TAKEN'],
+    ['servers', 'SLUG_TAKEN'],
+  ] as const;
+  for (const how of ['as declared', 'away'] as const) {
+    for (const [index, [step, code]] of steps.entries()) {
+      peers.refuseHanded(index + 1, how);
+      const reason = expect.stringContaining(how === 'away' ? 'UNAVAILABLE' : code);
+      await expect(enable('whole')).rejects.toMatchObject({ code: 'ACTIVATION_FAILED', data: { step, reason } });
       expect(peers.partsOf('whole')).toBe(0);
       expect(await slotOf('whole')).toMatchObject({ state: 'disabled', servers: [], skills: [] });
       expect(await get('whole')).toMatchObject({

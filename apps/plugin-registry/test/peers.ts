@@ -18,6 +18,13 @@ const REVOKED: readonly string[] = [sessionService.revokeOwner, mcpBroker.revoke
   ({ subject: who }) => who,
 );
 
+/** What each of them may be refused with. */
+const REFUSALS: Readonly<Record<string, Refusal>> = {
+  [skillStore.putBlob.subject]: { code: 'BLOB_DIGEST', status: 400 },
+  [skillStore.putContribution.subject]: { code: 'NAME_TAKEN', data: { name: 'greeting', owner: 'plugin:other' } },
+  [mcpBroker.putServer.subject]: { code: 'SLUG_TAKEN', data: { owner: 'user' } },
+};
+
 /** The owners that a plugin's parts are handed to: they keep what they are given until its owner is taken away, and write down what they are asked. */
 export class Peers {
   readonly asked: Asked[] = [];
@@ -52,10 +59,13 @@ export class Peers {
     return [...this.servers.values(), ...this.skills.values()].filter((owner) => owner === `plugin:${id}`).length;
   }
 
-  /** The n-th request that hands something over is refused, counted from now. */
-  refuseHanded(nth: number, refusal: Refusal): void {
+  /** The n-th request that hands something over is refused, counted from now: as its owner would, or because nobody is there. */
+  refuseHanded(nth: number, how: 'as declared' | 'away'): void {
     let count = 0;
-    this.refuse = ({ who }) => (HANDED.includes(who) && ++count === nth ? refusal : undefined);
+    this.refuse = ({ who }) => {
+      if (!HANDED.includes(who) || ++count !== nth) return undefined;
+      return how === 'away' ? { code: 'UNAVAILABLE', status: 503 } : REFUSALS[who];
+    };
   }
 
   /** What was asked, a letter each: b(lob), c(ontribution), s(erver) handed over, r(evoked). */
