@@ -20,8 +20,8 @@ const QUIET_MS = 200;
 /** … and no later than so long after the first. */
 const LATEST_MS = 1_500;
 
-/** A system that tells of so many at once may have dropped some. */
-const STORM = 1_000;
+/** A system that tells of so many at once may have dropped some: Linux keeps 16,384 that were not fetched yet. */
+const STORM = 8_000;
 /** Looking takes at most a quarter of the time. */
 const LEISURE = 3;
 
