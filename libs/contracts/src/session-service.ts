@@ -355,8 +355,7 @@ export const LOADED_TOOLS_MAX = 12;
 const noInteraction = { status: 404, retry: 'never', message: 'No such decision is pending' } as const;
 
 /** A skill as people are offered it. */
-export const PersonsCommand = z.object({ name: z.string().min(1).max(200), description: z.string(), origin: z.enum(['owned', 'plugin', 'builtin', 'mcp']), owner: Owner }).meta({ id: 'PersonsCommand' });
-export type PersonsCommand = z.output<typeof PersonsCommand>;
+const PersonsCommand = z.object({ name: z.string().min(1).max(200), description: z.string(), origin: z.enum(['owned', 'plugin', 'builtin', 'mcp']), owner: Owner }).meta({ id: 'PersonsCommand' });
 
 export const sessionService = {
   putProject: rpc('ambit.rpc.session-service.v1.project.put', { summary: 'Create or change a project', input: z.object({ id: ProjectId, display: z.string().max(200).default('') }), output: Project, idempotent: true }),
