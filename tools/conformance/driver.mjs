@@ -7,6 +7,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { callsOf } from './client-calls.mjs';
+import { readSkills } from './client-skills.mjs';
 
 const SLOW = { timeoutMs: 60_000 };
 /** Nobody listens there: where a browser is sent after a sign-in is read off, and not followed. */
@@ -20,6 +21,7 @@ const AT_ONCE = 3;
 
 export class Driver {
   #bus;
+  #stack;
   #gatewayId = randomUUID();
   #closes = [];
   #free = AT_ONCE;
@@ -34,6 +36,9 @@ export class Driver {
       credentials: join(stack.keysDir, 'creds', 'init.creds'),
     });
     driver.#bus = new Bus(connection);
+    driver.#stack = stack;
+    const [before] = (await driver.#ask(mcpBroker.listSwitches, {})).items.filter(({ name }) => name === 'mcp-skills');
+    await driver.#ask(mcpBroker.putSwitch, { name: 'mcp-skills', enabled: true });
     const responder = new Responder({ connection, log: silentLog });
     responder.answer(toolGateway.askBack, ({ kind, params }) => ({ result: answerTo(kind, params) }), {
       keys: { gatewayId: driver.#gatewayId },
@@ -48,6 +53,7 @@ export class Driver {
     await new Promise((resolve) => desk.listen(0, '127.0.0.1', resolve));
     driver.url = `http://127.0.0.1:${desk.address().port}/`;
     driver.#closes = [
+      () => driver.#ask(mcpBroker.putSwitch, before),
       () => desk.close().closeAllConnections(),
       () => responder.close(),
       () => driver.#bus.close(),
@@ -80,8 +86,9 @@ export class Driver {
     try {
       const server = await this.#connected(id);
       const said = [];
-      if (server.state === 'connected')
-        for (const call of await callsOf(scenario, context, await this.#tools(server))) said.push(await this.#called(server, call));
+      if (scenario.startsWith('sep-2640-')) said.push(await readSkills(this.#stack, slug, scenario));
+      else if (server.state === 'connected')
+        for (const call of callsOf(scenario, context, await this.#tools(server))) said.push(await this.#called(server, call));
       return { scenario, context, state: server.state, reason: server.reason, authorization: server.authorization, said };
     } finally {
       await this.#ask(mcpBroker.deleteServer, { id });

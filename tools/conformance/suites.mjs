@@ -82,4 +82,11 @@ export const CLIENT_SUITES = [
     scenarios: 39,
     baseline: extensions,
   },
+  ...['no-prefetch', 'verify-digest', 'verify-size', 'verify-frontmatter'].map((name) => ({
+    name: `0.2.0-alpha.12 skills-${name}`,
+    version: '0.2.0-alpha.12',
+    args: ['--scenario', `sep-2640-client-${name}`, '--spec-version', '2026-07-28', '--force'],
+    scenarios: 1,
+    baseline: {},
+  })),
 ];
