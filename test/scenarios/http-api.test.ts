@@ -1,3 +1,4 @@
+// Long because one running system answers every route: starting it takes longer than asking for them all.
 import { createHash, randomUUID } from 'node:crypto';
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
