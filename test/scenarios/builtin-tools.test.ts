@@ -18,9 +18,11 @@ import fc from 'fast-check';
 import { createHash, randomUUID } from 'node:crypto';
 import { HandRun, intend, type HandWorker } from '../system/by-hand.js';
 import { installFiles } from '../system/helper-plugin.js';
+import { http } from '../system/http.js';
 import { bob, Scene } from '../system/scene.js';
 import { setSessionFacts } from '../system/stored-session.js';
 import { verifies } from '../verifies.js';
+import { z } from 'zod';
 
 jest.setTimeout(240_000);
 /** What the results of one answer may weigh together. */
@@ -29,7 +31,7 @@ const ANSWER_BYTES = 400 * 1024;
 let scene: Scene;
 beforeAll(async () => {
   scene = await Scene.start({
-    services: ['session-service', 'tool-gateway', 'mcp-broker', 'mcp-runner', 'skill-store', 'plugin-registry'],
+    services: ['session-service', 'tool-gateway', 'mcp-broker', 'mcp-runner', 'skill-store', 'plugin-registry', 'admin-api'],
   });
   await scene.server('one');
 });
@@ -236,6 +238,69 @@ verifies(
     expect(await names(next.ref.fingerprint)).not.toContain('settings_write');
     expect(codes(await next.use(intend('settings_write', change)))).toEqual(['TOOL_NOT_IN_SNAPSHOT']);
     next.abandon();
+  },
+);
+
+verifies(
+  ['R-SKILL-13#1', 'R-SKILL-13#2'],
+  'a draft is its session’s alone, and a person’s yes makes it a skill of the agent that the session has then',
+  async () => {
+    const { worker, run } = await begun({ mode: 'full_access' });
+    const { sessionId } = run.ref;
+    const drafting = async (by: HandWorker, before: HandRun): Promise<HandRun> => {
+      expect(codes(await before.use(intend('skill_draft', { name: 'a', description: 'b', body: 'c' })))).toEqual(['TOOL_NOT_IN_SNAPSHOT']);
+      await before.use(intend('skill_view', { name: 'ambit-skill-drafting' }));
+      const { fingerprint } = await by.call(sessionService.refreshRun, before.ref);
+      before.abandon();
+      return new HandRun(by, { ...before.ref, fingerprint }, before.opened);
+    };
+    const first = await drafting(worker, run);
+    const tea = { name: 'tea', description: 'How to make tea: always green.', body: 'Boil water.' };
+    const [drafted, broken, outside] = await first.use(
+      intend('skill_draft', { ...tea, files: [{ path: 'references/leaves.md', text: 'Green.' }] }),
+      intend('skill_draft', { ...tea, name: 'Not a name' }),
+      intend('skill_draft', { ...tea, files: [{ path: '../leaves.md', text: 'Green.' }] }),
+    );
+    expect(codes([drafted, broken, outside].flatMap((one) => one ?? []))).toEqual(['completed', 'TOOL_FAILED', 'TOOL_FAILED']);
+    const { digest } = z.object({ digest: z.string() }).parse(drafted?.structuredContent);
+
+    // Whoever decides reads it; from another session nobody does.
+    const shown = (id: string, more = '') => http(scene.system, `GET /v1/session/${id}/skill-draft${more}`);
+    expect((await shown(sessionId)).body).toMatchObject({ items: [{ name: 'tea', digest, description: tea.description }] });
+    const { texts } = (await shown(sessionId, '/tea')).body;
+    expect(JSON.stringify(texts)).toContain('Boil water.');
+    const other = (await scene.send({ id: worker.agentId })).sessionId;
+    expect((await shown(other)).body).toEqual({ items: [] });
+    expect(await shown(other, '/tea')).toMatchObject({ status: 404, body: { code: 'DRAFT_UNKNOWN' } });
+
+    // What a person was asked before the session moved is asked no more: the draft is nobody's skill.
+    const install = intend('skill_manage', { action: 'install', name: 'tea', digest });
+    expect(codes(await first.use(install))).toEqual(['waiting']);
+    await first.finish('waiting');
+    const [asked] = await scene.pending(sessionId);
+    expect(asked).toBeDefined();
+    const next = await scene.agent({ mode: 'full_access' });
+    await scene.bus.call(sessionService.transferSession, { id: sessionId, agentId: next.id, whileBusy: 'cancel' });
+    await expect(
+      scene.bus.call(sessionService.decideInteraction, { id: asked?.id ?? '', decision: 'allow', by: bob }),
+    ).rejects.toMatchObject({ code: 'NO_INTERACTION' });
+    const has = async (agentId: string): Promise<string[]> =>
+      (await scene.bus.call(skillStore.listSkills, { agentId })).items.map(({ name }) => name);
+    expect([await has(worker.agentId), await has(next.id)]).toEqual([[], []]);
+
+    // The draft moved with its session: the agent that it has now gets the skill.
+    const nextWorker = await scene.worker(next);
+    await scene.send(next, { sessionId });
+    const second = await drafting(nextWorker, await nextWorker.begin());
+    expect(codes(await second.use(intend('skill_manage', { action: 'install', name: 'tea', digest })))).toEqual(['waiting']);
+    await second.finish('waiting');
+    const [again] = await scene.pending(sessionId);
+    await scene.bus.call(sessionService.decideInteraction, { id: again?.id ?? '', decision: 'allow', by: bob });
+    const resumed = await nextWorker.begin();
+    expect(resumed.opened.messages.at(-1)).toMatchObject({ role: 'tool', results: [{ status: 'completed' }] });
+    expect([await has(worker.agentId), await has(next.id)]).toEqual([[], ['tea']]);
+    expect((await shown(sessionId)).body).toEqual({ items: [] });
+    resumed.abandon();
   },
 );
 

@@ -137,7 +137,17 @@ verifies(
     expect(await diagnose('tape_handoff')).toMatchObject({ status: 404, body: { code: 'TOOL_NOT_IN_SNAPSHOT' } });
     expect((await diagnose('tape_info', await tokenFor(scene.system, { principal: 'user:viewer', role: 'viewer' }))).status).toBe(403);
     const listed = await configurable(agent.id);
-    expect(listed).toEqual(['question', 'settings_read', 'settings_write', 'skill_list', 'skill_run', 'skill_view', 'update_plan']);
+    expect(listed).toEqual([
+      'question',
+      'settings_read',
+      'settings_write',
+      'skill_draft',
+      'skill_list',
+      'skill_manage',
+      'skill_run',
+      'skill_view',
+      'update_plan',
+    ]);
     await put(agent.id, { ...NONE });
     expect((await givenBy(agent)).tools).toEqual(BUILTINS);
   },
@@ -380,7 +390,7 @@ verifies(
 verifies('R-SNAP-3#1', 'all, none and a list of everything are three fingerprints', async () => {
   const { items } = await scene.bus.call(mcpBroker.listServers, { projectId: 'default' });
   const agent = await scene.agent();
-  const lists = { servers: items.map(({ id }) => id), skills: ['ambit-settings'], plugins: ['acme'] } as const;
+  const lists = { servers: items.map(({ id }) => id), skills: ['ambit-settings', 'ambit-skill-drafting'], plugins: ['acme'] } as const;
   for (const list of ['servers', 'skills', 'plugins'] as const) {
     const fingerprints = new Set<string>();
     for (const names of [null, [], [...lists[list]]]) {
@@ -630,7 +640,9 @@ verifies(
       'question',
       'settings_read',
       'settings_write',
+      'skill_draft',
       'skill_list',
+      'skill_manage',
       'skill_run',
       'skill_view',
       'update_plan',
@@ -747,7 +759,7 @@ verifies(
     expect(await slotsOf('posing')).toMatchObject({ state: 'disabled', servers: [], skills: [], agents: [] });
     expect(
       (await scene.bus.call(skillStore.effectiveSkills, { agentId: agent.id, plugins: null })).skills.map(({ owner }) => owner),
-    ).toEqual(['builtin']);
+    ).toEqual(['builtin', 'builtin']);
     expect(
       (await scene.bus.call(mcpBroker.catalogueHeads, { projectId: 'default' })).servers.filter(
         ({ owner, enabled }) => owner === 'plugin:posing' && enabled,

@@ -134,6 +134,7 @@ verifies(
     });
     expect(skills).toMatchObject([
       { name: 'ambit-settings', digest: expect.any(String), owner: 'builtin' },
+      { name: 'ambit-skill-drafting', digest: expect.any(String), owner: 'builtin' },
       { name: 'house-rules', digest: expect.any(String), owner: expect.any(String) },
     ]);
 

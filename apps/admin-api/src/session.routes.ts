@@ -1,5 +1,5 @@
 import { Bus } from '@ambit/bus';
-import { httpApi, platformFault, sessionService, type Interaction, type Run, type Session } from '@ambit/contracts';
+import { httpApi, platformFault, sessionService, skillStore, type Interaction, type Run, type Session } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { bind, type RequestContext } from './http/bound-route.js';
 import type { Caller } from './http/caller.js';
@@ -53,6 +53,25 @@ export class SessionRoutes {
       },
       ['send'],
     ),
+    bind(httpApi.listSkillDrafts, async (request) => {
+      const { id: sessionId } = await this.session(request, request.params.id);
+      return this.bus.call(skillStore.listDrafts, { sessionId }, { ...request.caller.identity, signal: request.signal });
+    }),
+    bind(httpApi.getSkillDraft, async (request) => {
+      const { id: sessionId } = await this.session(request, request.params.id);
+      const { name } = request.params;
+      return this.bus.call(skillStore.readDraft, { sessionId, name }, { ...request.caller.identity, signal: request.signal });
+    }),
+    bind(httpApi.discardSkillDraft, async (request) => {
+      const session = await this.session(request, request.params.id);
+      request.caller.require('operate', session);
+      const { name } = request.params;
+      return this.bus.call(
+        skillStore.discardDraft,
+        { sessionId: session.id, name },
+        { ...request.caller.identity, signal: request.signal },
+      );
+    }),
     bind(httpApi.deleteSession, async (request) => {
       const session = await this.session(request, request.params.id);
       request.caller.require('operate', session);

@@ -3,7 +3,7 @@ import { LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable, type OnApplicationBootstrap } from '@nestjs/common';
 import { SkillBlobs } from './blobs.js';
 import { ContributionService } from './contribution.service.js';
-import { SETTINGS_SKILL } from './domain/builtin-skills.js';
+import { DRAFTING_SKILL, SETTINGS_SKILL } from './domain/builtin-skills.js';
 import { IntakeService } from './intake.service.js';
 import { SkillRepository } from './skill.repository.js';
 
@@ -30,16 +30,21 @@ export class BuiltinSkills implements OnApplicationBootstrap {
   }
 
   async #contribute(): Promise<void> {
-    const bytes = new TextEncoder().encode(SETTINGS_SKILL);
-    await this.blobs.add(bytes);
-    const files = [{ path: 'SKILL.md', mode: 'file' as const, bytes: bytes.byteLength, digest: digestOfBytes(bytes) }];
-    const { digest } = await this.intake.fromFiles(files);
+    const skills = await Promise.all([DRAFTING_SKILL, SETTINGS_SKILL].map((text) => this.#stored(text)));
+    const digests = new Set(skills.map(({ digest }) => digest));
     const standing = await this.repository.contributions(null, [OWNER]);
     // Saying the same again would move every agent's epoch at every start.
-    if (standing.length === 1 && standing[0]?.version.digest === digest) return;
+    if (standing.length === digests.size && standing.every(({ version }) => digests.has(version.digest))) return;
     await this.contributions.put(
-      { owner: OWNER, projectId: 'default', skills: [{ files }] },
+      { owner: OWNER, projectId: 'default', skills: skills.map(({ files }) => ({ files })) },
       { startedAt: new Date(), principal: undefined, actor: undefined, via: { kind: 'system', id: 'skill-store' }, traceId: '' },
     );
+  }
+
+  async #stored(text: string) {
+    const bytes = new TextEncoder().encode(text);
+    await this.blobs.add(bytes);
+    const files = [{ path: 'SKILL.md', mode: 'file' as const, bytes: bytes.byteLength, digest: digestOfBytes(bytes) }];
+    return { files, digest: (await this.intake.fromFiles(files)).digest };
   }
 }

@@ -6,6 +6,9 @@ import { SkillBlobs } from './blobs.js';
 import { BuiltinSkills } from './builtin-skills.service.js';
 import { ContentService } from './content.service.js';
 import { ContributionService } from './contribution.service.js';
+import { DraftHandlers } from './draft.handlers.js';
+import { DraftRepository } from './draft.repository.js';
+import { DraftService } from './draft.service.js';
 import { FolderWatch, WATCH } from './folder.watch.js';
 import { ImportHandlers } from './import.handlers.js';
 import { ImportRepository } from './import.repository.js';
@@ -26,7 +29,7 @@ import { SkillSwitch } from './skill-switch.service.js';
 import { WatchTrust } from './watch.trust.js';
 
 @Module({
-  controllers: [AuditHandlers, SkillHandlers, ImportHandlers],
+  controllers: [AuditHandlers, SkillHandlers, ImportHandlers, DraftHandlers],
   providers: [
     SkillBlobs,
     SkillRepository,
@@ -50,6 +53,8 @@ import { WatchTrust } from './watch.trust.js';
     ImportSources,
     ImportRepository,
     ImportService,
+    DraftRepository,
+    DraftService,
   ],
 })
 export class SkillStoreModule {}

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { skillStore } from '@ambit/contracts';
 import { openDatabase } from '@ambit/db';
-import { collect, startNats, startPostgres, startService, type TestNats, type TestPostgres } from '@ambit/testing';
+import { collect, startNats, startPostgres, startService, withClient, type TestNats, type TestPostgres } from '@ambit/testing';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { zipSync } from 'fflate';
 import { SkillStoreConfig } from '../src/config.js';
@@ -181,4 +181,53 @@ it('with skills switched off for everybody there are none at run time, and all o
   expect((await nats.bus.call(skillStore.effectiveSkills, { agentId: 'master', plugins: [] })).skills).toEqual(before.skills);
   expect(events.all.filter(({ payload }) => payload.agentId === 'all')).toHaveLength(2);
   events.stop();
+});
+
+it('a draft is installed by its session and its digest, once, for a week, and over nobody else’s skill', async () => {
+  const [sessionId, other] = [randomUUID(), randomUUID()];
+  const draft = (name: string, body = 'Do it.', session = sessionId) =>
+    nats.bus.call(skillStore.putDraft, { sessionId: session, files: [{ path: 'SKILL.md', text: skillText(name, body) }] });
+  const install = (of: { readonly name: string; readonly digest: string }, session = sessionId) =>
+    nats.bus.call(skillStore.installDraft, {
+      sessionId: session,
+      agentId: 'drafted',
+      projectId: 'default',
+      name: of.name,
+      digest: of.digest,
+    });
+  const unknown = { code: 'DRAFT_UNKNOWN' };
+
+  const first = await draft('drafted');
+  const second = await draft('drafted', 'Do it well.');
+  await expect(install(first)).rejects.toMatchObject(unknown);
+  await expect(install(second, other)).rejects.toMatchObject(unknown);
+  expect(await install(second)).toEqual({ agentId: 'drafted', name: 'drafted', digest: second.digest, version: 1 });
+  await expect(install(second)).rejects.toMatchObject(unknown);
+  // What came from this session may be drafted and installed anew; what others gave the agent may not.
+  expect(await install(await draft('drafted', 'Do it better.'))).toMatchObject({ version: 2 });
+  await expect(install(await draft('drafted', 'Do it worse.', other), other)).rejects.toMatchObject({
+    code: 'NAME_TAKEN',
+    data: { name: 'drafted' },
+  });
+  expect(await nats.bus.call(skillStore.readSkill, { agentId: 'drafted', name: 'drafted' })).toMatchObject({
+    text: expect.stringContaining('better'),
+  });
+
+  for (const path of ['notes.md', 'scripts/../SKILL.md', '/SKILL.md', 'assets/', 'references/.hidden'])
+    await expect(nats.bus.call(skillStore.putDraft, { sessionId, files: [{ path, text: 'x' }] })).rejects.toMatchObject({
+      code: 'INVALID_INPUT',
+    });
+  const long = { path: 'SKILL.md', text: skillText('long', 'x'.repeat(99_990)) };
+  await expect(nats.bus.call(skillStore.putDraft, { sessionId, files: [long] })).rejects.toMatchObject({ code: 'INVALID_INPUT' });
+  await expect(draft('Not a name')).rejects.toMatchObject({ code: 'SKILL_INVALID' });
+
+  for (let index = 0; index < 16; index++) await draft(`many-${index}`);
+  await expect(draft('one-more')).rejects.toMatchObject({ code: 'DRAFT_LIMIT', data: { limit: 16 } });
+  expect(await nats.bus.call(skillStore.discardDraft, { sessionId, name: 'many-0' })).toEqual({ discarded: true });
+  expect(await nats.bus.call(skillStore.discardDraft, { sessionId, name: 'many-0' })).toEqual({ discarded: false });
+  const last = await draft('one-more');
+  await withClient(postgres.url, async (client) => void (await client.query(`UPDATE skill_store.draft SET expires_at = now()`)));
+  await expect(install(last)).rejects.toMatchObject(unknown);
+  await expect(nats.bus.call(skillStore.readDraft, { sessionId, name: 'one-more' })).rejects.toMatchObject(unknown);
+  expect(await nats.bus.call(skillStore.listDrafts, { sessionId })).toEqual({ items: [] });
 });

@@ -34,6 +34,7 @@ export {
 export { DELEGATION, DelegatedTask, Delegation, DelegationMode, DelegationStatus, DelegationTask, TaskStatus } from './delegation.js';
 export { FileEntry, SkillName } from './skill-file.js';
 export { ImportCandidate, ImportChoice, ImportFailure, ImportFormat, importPlaces, ImportResult, ImportSource, ImportStrategy } from './skill-import.js';
+export { SkillDraft } from './skill-draft.js';
 export { EffectiveSkill, ScriptPath, Skill, SkillFacts, skillStore } from './skill-store.js';
 export { CallLog, CallRecord, CALLS_ENDED_TOGETHER, DeferredCall, EndedCall, toolGateway, ToolAccess, CallBounds, PreparedTarget, ToolRegistration, Toolset, worker } from './tool-gateway.js';
 export { services, type ServiceName, type ServiceUse } from './services.js';

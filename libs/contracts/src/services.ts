@@ -64,7 +64,7 @@ export const services = {
   },
   'tool-gateway': {
     answers: [g.listAudit, g.executeBatch, g.executeCall, g.registerWorker, g.readArtifact, g.writeArtifact, g.getArtifact, g.listTools, g.listCalls, g.getCall, g.resolveCall, g.cancelCall, g.askTool, g.erasePrincipal, g.clearSession],
-    calls: [s.getAuthority, s.startDelegation, s.listDelegations, s.getDelegation, s.delegationLog, s.killDelegation, s.readSnapshot, s.requestInteractions, s.withdrawInteraction, s.getInteraction, s.settleInteraction, s.recordResults, s.searchTape, s.tapeContext, s.listTape, s.getAgent, s.adjustAgent, s.loadTool, reviewer.reviewCall, b.ensureInstance, b.executeCall, b.resultPage, b.getServer, b.readServerSkill, k.readSkill, k.readScript, worker.prepareTool, worker.stageFile, worker.callTool, worker.resultPage],
+    calls: [s.getAuthority, s.startDelegation, s.listDelegations, s.getDelegation, s.delegationLog, s.killDelegation, s.readSnapshot, s.requestInteractions, s.withdrawInteraction, s.getInteraction, s.settleInteraction, s.recordResults, s.searchTape, s.tapeContext, s.listTape, s.getAgent, s.adjustAgent, s.loadTool, reviewer.reviewCall, b.ensureInstance, b.executeCall, b.resultPage, b.getServer, b.readServerSkill, k.readSkill, k.readScript, k.putDraft, k.installDraft, worker.prepareTool, worker.stageFile, worker.callTool, worker.resultPage],
     emits: [g.callStarted, g.callEnded, g.callParked, g.toolsChanged, g.auditAppended],
     hears: [s.runChanged, s.delegationChanged, s.interactionSettled],
     enqueues: [],
@@ -99,7 +99,7 @@ export const services = {
     stores: { reads: ['ambit_leases_5s'], writes: { ambit_leases_5s: ['instance.'] }, journal: [], consumes: [] },
   },
   'skill-store': {
-    answers: [k.listAudit, k.putBlob, k.putSkill, k.getSkill, k.listSkills, k.enableSkill, k.disableSkill, k.deleteSkill, k.effectiveSkills, k.readSkill, k.describeSkill, k.enableScript, k.disableScript, k.readScript, k.putContribution, k.revokeOwner, k.removeScope, k.previewImport, k.executeImport, k.putSwitch, k.listSwitches],
+    answers: [k.listAudit, k.putBlob, k.putSkill, k.getSkill, k.listSkills, k.enableSkill, k.disableSkill, k.deleteSkill, k.effectiveSkills, k.readSkill, k.describeSkill, k.enableScript, k.disableScript, k.readScript, k.putContribution, k.revokeOwner, k.removeScope, k.previewImport, k.executeImport, k.putSwitch, k.listSwitches, k.putDraft, k.listDrafts, k.readDraft, k.discardDraft, k.installDraft],
     calls: [s.getAgent],
     emits: [k.skillChanged, k.auditAppended],
     hears: [],
@@ -130,7 +130,7 @@ export const services = {
       s.forkSession, s.clearSession, s.deleteSession, s.createDraft, s.erasePrincipal, s.listDelegations, s.getRun, s.listRuns, s.cancelRun, s.listTape, s.getInteraction, s.listInteractions, s.decideInteraction, s.readSnapshot, s.listSnapshots, s.explain, s.listCommands, s.ensurePool, s.removePool,
       g.getArtifact, g.listTools, g.listCalls, g.getCall, g.resolveCall, g.cancelCall, g.askTool, g.erasePrincipal,
       b.putServer, b.getServer, b.listServers, b.deleteServer, b.testServer, b.getHeldTool, b.acceptTool, b.switchServer, b.startAuthorization, b.describeAuthorization, b.finishAuthorization, b.listAuthorizations, b.removeAuthorization, b.erasePrincipal, b.putSecret, b.listSecrets, b.deleteSecret, b.signWithSecret, b.putSwitch, b.listSwitches,
-      k.putSwitch, k.listSwitches, k.putBlob, k.putSkill, k.getSkill, k.listSkills, k.enableSkill, k.disableSkill, k.deleteSkill, k.readSkill, k.enableScript, k.disableScript, k.previewImport, k.executeImport,
+      k.putSwitch, k.listSwitches, k.listDrafts, k.readDraft, k.discardDraft, k.putBlob, k.putSkill, k.getSkill, k.listSkills, k.enableSkill, k.disableSkill, k.deleteSkill, k.readSkill, k.enableScript, k.disableScript, k.previewImport, k.executeImport,
       p.putBlob, p.installPlugin, p.getPlugin, p.listPlugins, p.enablePlugin, p.disablePlugin, p.uninstallPlugin, p.trustPublisher, p.listPublishers, p.distrustPublisher,
     ],
     emits: [adminApi.workerRevoked, adminApi.auditAppended],

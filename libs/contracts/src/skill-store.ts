@@ -5,6 +5,7 @@ import { AgentId, demands, Hex64, Instant, JsonObject, Owner, page, PageInput, P
 import { Switch, SwitchName } from './mcp-skills.js';
 import { refusals } from './refusals.js';
 import { FileEntry, FilePath, SkillName } from './skill-file.js';
+import { skillDrafts } from './skill-draft.js';
 import { skillImport } from './skill-import.js';
 
 /** A script that may be enabled: what runs it is read off its name, and nothing in it means anything to a shell. */
@@ -97,6 +98,7 @@ export const skillStore = {
 
   removeScope: rpc('ambit.rpc.skill-store.v1.scope.remove', { summary: 'session-service deleted an agent: everything that it had goes, and what was on its way to it does not arrive', input: z.object({ agentId: AgentId, createdAt: Instant.meta({ description: 'Of the agent that was deleted' }) }), output: z.object({ removed: z.int().min(0) }), idempotent: true, timeoutMs: 10_000 }),
 
+  ...skillDrafts,
   ...skillImport,
 
   putSwitch: rpc('ambit.rpc.skill-store.v1.switch.put', { summary: 'Switch all skills on or off; off, there are none at run time, and all of them in the lists', input: SkillSwitch, output: SkillSwitch, idempotent: true }),

@@ -76,6 +76,7 @@ export type SkillDb = Pick<
   | 'skillSwitchedOff'
   | 'skillRemovedScope'
   | 'skillBuried'
+  | 'skillDraft'
 >;
 export type PluginDb = Pick<
   PrismaClient,

@@ -88,6 +88,7 @@ const VALID = { publicKey: `U${'A'.repeat(55)}`, proof: '', at: '2030-01-02T03:0
 /** What the real admin-api hears and answers beside what is tried here. */
 const dynamic = [
   sessionService.runOutput,
+  skillStore.importProgressed,
   sessionService.interactionRequested,
   toolGateway.callParked,
   adminApi.resolveEdgeToken,

@@ -10,6 +10,7 @@ import { deferredBuiltins } from './deferred.builtins.js';
 import { planBuiltin } from './plan.builtin.js';
 import { question } from './question.builtin.js';
 import { settingsBuiltins } from './settings.builtins.js';
+import { skillDraftBuiltins } from './skill-draft.builtins.js';
 import { skillRunBuiltin } from './skill-run.builtin.js';
 import { skillBuiltins } from './skill.builtins.js';
 import { subagentBuiltin } from './subagent.builtin.js';
@@ -33,6 +34,7 @@ export class BuiltinGroups {
       { name: 'tape', load: () => tapeBuiltins(this.bus) },
       { name: 'artifact', load: () => [artifactBuiltin(this.artifacts)] },
       { name: 'skill', load: () => skillBuiltins(this.bus) },
+      { name: 'skill-drafts', load: () => skillDraftBuiltins(this.bus) },
       { name: 'skill-scripts', load: () => [skillRunBuiltin(this.scripts)] },
       { name: 'settings', load: () => settingsBuiltins(this.bus) },
       { name: 'deferred', load: () => deferredBuiltins(this.bus) },
