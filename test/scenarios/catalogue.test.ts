@@ -31,6 +31,18 @@ import { sessionFacts, setSessionFacts } from '../system/stored-session.js';
 import { verifies } from '../verifies.js';
 
 jest.setTimeout(240_000);
+/** What people may switch. */
+const CONFIGURABLE = [
+  'question',
+  'settings_read',
+  'settings_write',
+  'skill_draft',
+  'skill_list',
+  'skill_manage',
+  'skill_run',
+  'skill_view',
+  'update_plan',
+];
 const BUILTINS = ['artifact_read', 'question', 'skill_list', 'skill_view', 'tape_context', 'tape_search', 'update_plan'];
 const SUBAGENTS = { helper: { agent: 'self' } };
 const DELEGATING = [...BUILTINS, 'subagent_orchestrator'].sort();
@@ -137,17 +149,7 @@ verifies(
     expect(await diagnose('tape_handoff')).toMatchObject({ status: 404, body: { code: 'TOOL_NOT_IN_SNAPSHOT' } });
     expect((await diagnose('tape_info', await tokenFor(scene.system, { principal: 'user:viewer', role: 'viewer' }))).status).toBe(403);
     const listed = await configurable(agent.id);
-    expect(listed).toEqual([
-      'question',
-      'settings_read',
-      'settings_write',
-      'skill_draft',
-      'skill_list',
-      'skill_manage',
-      'skill_run',
-      'skill_view',
-      'update_plan',
-    ]);
+    expect(listed).toEqual(CONFIGURABLE);
     await put(agent.id, { ...NONE });
     expect((await givenBy(agent)).tools).toEqual(BUILTINS);
   },
@@ -636,17 +638,7 @@ verifies(
     const before = { session: await sessionFacts(scene.system, run.ref.sessionId), lists: await scene.counting.ran('list', 'other') };
     const snapshots = await scene.bus.call(sessionService.listSnapshots, { agentId: agent.id });
     await scene.system.process('mcp-broker').stop();
-    expect(await configurable(agent.id)).toEqual([
-      'question',
-      'settings_read',
-      'settings_write',
-      'skill_draft',
-      'skill_list',
-      'skill_manage',
-      'skill_run',
-      'skill_view',
-      'update_plan',
-    ]);
+    expect(await configurable(agent.id)).toEqual(CONFIGURABLE);
     expect(await sessionFacts(scene.system, run.ref.sessionId)).toEqual(before.session);
     expect(await scene.counting.ran('list', 'other')).toBe(before.lists);
     expect(await scene.bus.call(sessionService.listSnapshots, { agentId: agent.id })).toEqual(snapshots);

@@ -1,5 +1,5 @@
 import type { Call } from '@ambit/bus';
-import { digestOf, isObject, sha256Hex, splitFrontmatter, type SnapshotSkill } from '@ambit/capability';
+import { digestOf, isObject, sha256Hex, splitFrontmatter, type SnapshotSkill, utf8Text } from '@ambit/capability';
 import { Fault, fault, mcpBroker, ServerSkill, type JsonObject, type Parsed, type Returns } from '@ambit/contracts';
 import { pageOf } from '@ambit/mcp';
 import { Inject, Injectable } from '@nestjs/common';
@@ -63,7 +63,8 @@ export class ServerSkillService {
     if ((listed?.bytes ?? 0) > limitBytes) throw fault(mcpBroker.readServerSkill, 'FILE_TOO_LARGE', { limitBytes });
     const bytes = await this.bytesOf(scope, { serverId: pinned.mcp.serverId, uri, limitBytes }, call);
     await this.check(bytes, { skill, isMain, module, listed, pinned });
-    const text = textOf(bytes);
+    const text = utf8Text(bytes);
+    if (text === undefined) throw fault(mcpBroker.readServerSkill, 'NOT_TEXT');
     const base = skill.uri.slice(0, -'SKILL.md'.length);
     const end = Math.min(cut(bytes, input.offset + input.length), bytes.length);
     const part = bytes.subarray(Math.min(input.offset, bytes.length), end);
@@ -149,14 +150,6 @@ function contentOf(result: JsonObject, uri: string): Buffer | undefined {
   const texts = parts.flatMap((part) => (typeof part['text'] === 'string' ? [part['text']] : []));
   if (texts.length > 0) return Buffer.from(texts.join('\n'), 'utf8');
   return typeof blob === 'string' ? Buffer.from(blob, 'base64') : undefined;
-}
-
-function textOf(bytes: Buffer): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    throw fault(mcpBroker.readServerSkill, 'NOT_TEXT');
-  }
 }
 
 /** A place at or before `at` that cuts no character of UTF-8 apart. */

@@ -1,5 +1,5 @@
 import { Bus } from '@ambit/bus';
-import { BoundedMap } from '@ambit/capability';
+import { BoundedMap, utf8Text } from '@ambit/capability';
 import { Fault, skillStore, type Output } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { placeIn } from './domain/cursor.js';
@@ -70,7 +70,7 @@ export class Skills {
     if (file === undefined || file.bytes > SKILL_LIMITS.bytes) throw unknown(uri);
     const bytes = await this.#bytes(pinned, place.path, exchange);
     if (bytes === undefined) throw unknown(uri);
-    const text = asText(bytes);
+    const text = utf8Text(bytes);
     const content = text === undefined ? { blob: bytes.toString('base64') } : { text };
     return { contents: [{ uri, mimeType: mediaTypeOf(place.path), ...content }] };
   }
@@ -128,12 +128,3 @@ function goneAsUndefined(error: unknown): undefined {
 }
 
 const unknown = (uri: string) => new RpcError(CODE.invalidParams, `Unknown skill or file: ${uri.slice(0, 200)}`, { data: { uri } });
-
-/** Bytes that are text come as text: a byte order mark stays, so that they hash to what is listed. */
-function asText(bytes: Uint8Array): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
-}

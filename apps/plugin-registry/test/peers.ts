@@ -99,7 +99,8 @@ function forget(held: Map<string, string>, owner: unknown): number {
   return names.length;
 }
 
-const serverOf = (input: Body): Body => ({
+/** What the broker says of a server that it was given. */
+export const serverOf = (input: Body): Body => ({
   ...input,
   id: '0190c3a0-0000-7000-8000-000000000001',
   configGeneration: 1,

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { Kvm } from '@nats-io/kv';
 import { headers } from '@nats-io/transport-node';
 import { PluginRegistryModule } from '../src/plugin-registry.module.js';
+import { serverOf } from './peers.js';
 
 let nats: TestNats;
 let postgres: TestPostgres;
@@ -55,23 +56,6 @@ const faultHeaders = () => {
   header.set('Nats-Service-Error', 'taken');
   return header;
 };
-const serverOf = (input: Record<string, unknown>) => ({
-  ...input,
-  id: '0190c3a0-0000-7000-8000-000000000001',
-  configGeneration: 1,
-  bindingHash: 'a'.repeat(64),
-  state: 'idle',
-  reason: null,
-  catalogHash: null,
-  tools: 0,
-  refusedNames: [],
-  stale: false,
-  runsAs: null,
-  protocol: null,
-  version: 1,
-  createdAt: new Date().toISOString(),
-  updatedAt: new Date().toISOString(),
-});
 
 const MANIFEST = { $schema: 'https://agent-plugins.org/schemas/1.0.0/plugin.schema.json', name: 'greeter', version: '1.0.0' };
 const SERVERS = {

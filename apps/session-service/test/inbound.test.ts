@@ -7,7 +7,7 @@ import { buckets, leaseKey, mappingKey, services, sessionService, type Input } f
 import { until, withClient } from '@ambit/testing';
 import { verifies } from '../../../test/verifies.js';
 import { alice, call, codeOf, Fixture } from './fixture.js';
-import { registration, server, type World } from './world.js';
+import { PLUGIN, registration, server, SKILL, type World } from './world.js';
 
 let fixture: Fixture;
 beforeAll(async () => {
@@ -49,23 +49,6 @@ async function recordOf(runId: string | null): Promise<SnapshotRecord> {
 const give = (world: Partial<World>): void => {
   Object.assign(fixture.world, world);
   fixture.world.changed();
-};
-
-const PLUGIN = { id: 'kit', version: '1.0.0', digest: '0'.repeat(64), state: 'enabled' as const, servers: [], skills: [], agents: [] };
-const SKILL: World['skills'][number] = {
-  name: 'triage',
-  description: 'Sorts',
-  allowedTools: null,
-  platforms: null,
-  disableModelInvocation: false,
-  userInvocable: true,
-  metadata: {},
-  agentId: 'any',
-  owner: 'user',
-  origin: 'owned',
-  digest: 'a'.repeat(64),
-  scripts: [],
-  shadows: null,
 };
 
 /** Rules, the part of a message that they are asked about, and whether it is theirs. */

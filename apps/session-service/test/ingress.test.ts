@@ -3,7 +3,7 @@ import { sha256Hex } from '@ambit/capability';
 import { epochKey, journalSubject, sessionService } from '@ambit/contracts';
 import { Ingress } from '../src/ingress.service.js';
 import { ask, bob, call, codeOf, Fixture } from './fixture.js';
-import { registration, server, type World } from './world.js';
+import { PLUGIN, registration, server, SKILL, type World } from './world.js';
 import { startAlone } from '../../../test/system/alone.js';
 import { verifies } from '../../../test/verifies.js';
 
@@ -159,22 +159,6 @@ it('agents: ties, aliases, versions, deletion', async () => {
 type Spec = Omit<Parameters<Fixture['agent']>[0] & object, 'id'>;
 /** One world, and the changes of it that a catalogue can show. */
 const FILES = server('files', ['list', 'get']);
-const SKILL: World['skills'][number] = {
-  name: 'triage',
-  description: 'Sorts',
-  allowedTools: null,
-  platforms: null,
-  disableModelInvocation: false,
-  userInvocable: true,
-  metadata: {},
-  agentId: 'any',
-  owner: 'user',
-  origin: 'owned',
-  digest: 'a'.repeat(64),
-  scripts: [],
-  shadows: null,
-};
-const PLUGIN = { id: 'kit', version: '1.0.0', digest: '0'.repeat(64), state: 'enabled' as const, servers: [], skills: [], agents: [] };
 const POLICY = { servers: null, skills: null, plugins: null };
 
 interface Input {

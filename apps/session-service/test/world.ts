@@ -125,3 +125,29 @@ export function startWorld(connection: NatsConnection): World {
   });
   return world;
 }
+
+/** A skill and a plugin as their owners tell of them. */
+export const SKILL: World['skills'][number] = {
+  name: 'triage',
+  description: 'Sorts',
+  allowedTools: null,
+  platforms: null,
+  disableModelInvocation: false,
+  userInvocable: true,
+  metadata: {},
+  agentId: 'any',
+  owner: 'user',
+  origin: 'owned',
+  digest: 'a'.repeat(64),
+  scripts: [],
+  shadows: null,
+};
+export const PLUGIN = {
+  id: 'kit',
+  version: '1.0.0',
+  digest: '0'.repeat(64),
+  state: 'enabled' as const,
+  servers: [],
+  skills: [],
+  agents: [],
+};

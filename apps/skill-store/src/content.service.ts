@@ -1,4 +1,4 @@
-import { isObject } from '@ambit/capability';
+import { isObject, utf8Text } from '@ambit/capability';
 import { fault, skillStore, type Parsed, type Returns } from '@ambit/contracts';
 import { Injectable } from '@nestjs/common';
 import { SkillBlobs } from './blobs.js';
@@ -22,7 +22,7 @@ export class ContentService {
     if (bytes === undefined) throw fault(skillStore.readSkill, 'FILE_NOT_FOUND');
     const end = Math.min(bytes.byteLength, request.offset + request.length);
     const part = bytes.subarray(request.offset, end);
-    const text = request.offset === 0 && end === bytes.byteLength ? asText(part) : undefined;
+    const text = request.offset === 0 && end === bytes.byteLength ? utf8Text(part) : undefined;
     return {
       ...(text === undefined ? { data: part.toString('base64') } : { text }),
       bytes: bytes.byteLength,
@@ -62,13 +62,5 @@ export class ContentService {
     );
     if (contributed === undefined) throw fault(skillStore.readSkill, 'SKILL_NOT_FOUND');
     return contributed.version;
-  }
-}
-
-function asText(bytes: Uint8Array): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return undefined;
   }
 }

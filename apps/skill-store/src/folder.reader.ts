@@ -66,7 +66,7 @@ export async function* scanScope(root: OpenFolder, entered: Entered): AsyncGener
   }
 
   async function* into(above: OpenFolder, name: string, to: { readonly at: string; readonly depth: number }): AsyncGenerator<Found> {
-    const folder = await attempt(above.folder(name), name);
+    const folder = await opened(above.folder(name), name);
     if (folder === undefined) return;
     if (folder instanceof Refused) {
       yield { folder: to.at, refused: folder.message };
@@ -186,7 +186,7 @@ function tooLarge(): Refused {
 }
 
 /** The folder, or undefined where it is gone by now, or why it is refused. */
-async function attempt(opening: Promise<OpenFolder>, name: string): Promise<OpenFolder | Refused | undefined> {
+export async function opened(opening: Promise<OpenFolder>, name: string): Promise<OpenFolder | Refused | undefined> {
   try {
     return await opening;
   } catch (error) {
@@ -207,7 +207,7 @@ async function present<T>(act: Promise<T>, path: string): Promise<T> {
 }
 
 /** What the tree itself is to blame for; anything else is the machine's trouble, and says nothing of the tree. */
-export function refusalOf(error: unknown, path: string): Refused | 'gone' | undefined {
+function refusalOf(error: unknown, path: string): Refused | 'gone' | undefined {
   if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
   switch (error.code) {
     case 'ENOENT':

@@ -4,7 +4,7 @@ import { CONFIG, LOG, type Logger } from '@ambit/service';
 import { Inject, Injectable, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
 import type { SkillStoreConfig } from './config.js';
 import { SCOPES } from './domain/skill-folder.js';
-import { Refused, refusalOf } from './folder.reader.js';
+import { opened, Refused } from './folder.reader.js';
 import { FolderWatch, type Listener } from './folder.watch.js';
 import { MirrorBatch } from './mirror.batch.js';
 import { MirrorRepository } from './mirror.repository.js';
@@ -215,15 +215,4 @@ export class MirrorService implements OnApplicationBootstrap, OnApplicationShutd
 async function identityOf(root: string): Promise<string> {
   const info = await lstat(root, { bigint: true }).catch(() => undefined);
   return info?.isDirectory() === true ? identity(info) : '';
-}
-
-/** Undefined where nothing is there; what is no folder, or may not be read, is refused. */
-async function opened(opening: Promise<OpenFolder>, name: string): Promise<OpenFolder | Refused | undefined> {
-  try {
-    return await opening;
-  } catch (error) {
-    const refused = refusalOf(error, name);
-    if (refused === undefined) throw error;
-    return refused === 'gone' ? undefined : refused;
-  }
 }

@@ -1,4 +1,4 @@
-import { splitFrontmatter } from '@ambit/capability';
+import { splitFrontmatter, utf8Text } from '@ambit/capability';
 import { parseDocument } from 'yaml';
 import { adaptDialect, type FolderDialect } from './domain/import-dialect.js';
 import { readPage, type PageDialect } from './domain/import-page.js';
@@ -12,7 +12,7 @@ export interface AdaptedFile {
 
 /** A tool's SKILL.md as one of the specification: the same bytes where nothing is missing. What cannot be read is left for the validator. */
 export function adaptSkillFile(bytes: Uint8Array, from: { readonly dialect: FolderDialect; readonly folder: string }): AdaptedFile {
-  const text = bytes.byteLength > SKILL_FILE_BYTES ? undefined : textOf(bytes);
+  const text = bytes.byteLength > SKILL_FILE_BYTES ? undefined : utf8Text(bytes);
   const parts = text === undefined ? undefined : partsOf(text, from.dialect === 'claude');
   const parsed = parts === undefined ? undefined : parseFrontmatter(parts.yaml);
   if (parts === undefined || parsed === undefined) return { bytes, dropped: [] };
@@ -22,7 +22,7 @@ export function adaptSkillFile(bytes: Uint8Array, from: { readonly dialect: Fold
 
 /** A tool's page as a SKILL.md: a front matter of ours before its own text. What cannot be read is left for the validator. */
 export function adaptPage(bytes: Uint8Array, { dialect, path }: { readonly dialect: PageDialect; readonly path: string }): AdaptedFile {
-  const text = bytes.byteLength > SKILL_FILE_BYTES ? undefined : textOf(bytes);
+  const text = bytes.byteLength > SKILL_FILE_BYTES ? undefined : utf8Text(bytes);
   const parts = text === undefined ? undefined : partsOf(text, true);
   const parsed = parts === undefined ? undefined : parseFrontmatter(parts.yaml);
   if (parts === undefined || parsed === undefined) return { bytes, dropped: [] };
@@ -36,7 +36,7 @@ export function adaptPage(bytes: Uint8Array, { dialect, path }: { readonly diale
 
 /** The same SKILL.md under another name, or undefined where no way of writing it leaves the rest as it was. */
 export function renameSkillFile(bytes: Uint8Array, name: string): Uint8Array | undefined {
-  const text = textOf(bytes);
+  const text = utf8Text(bytes);
   const parts = text === undefined ? undefined : splitFrontmatter(text);
   const before = readSkillFile(bytes, null);
   if (parts === undefined || 'invalid' in parts || 'invalid' in before) return undefined;
@@ -74,12 +74,4 @@ function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
 
 function join(yaml: string, body: string): Uint8Array {
   return Buffer.from(`---\n${yaml}---\n${body}`);
-}
-
-function textOf(bytes: Uint8Array): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
 }

@@ -12,6 +12,7 @@ export {
   type Bounds,
 } from './canonical.js';
 export { sha256Hex } from './sha256.js';
+export { utf8Text } from './utf8.js';
 export { SIGNATURE_FILE, SIGNATURE_FORMAT, signedStatement } from './plugin-signature.js';
 export { formatDuration, parseDuration } from './duration.js';
 export {
